@@ -1,0 +1,28 @@
+//! Query logs in, one [`Workload`](lakebed_model::Workload) out.
+//!
+//! A [`LogSource`] turns one log into [`Statement`]s, line by line; a lineage reader
+//! ([`lineage::sql`] for text, a plan reader for Spark's event log) turns each statement into
+//! equality joins and filters between *base* columns. [`collect`] puts the logs together: format
+//! by content, duplicates out, time window, table names as short as they are unique.
+//!
+//! What is absent: this crate never executes a query, never opens a table and never reads the
+//! clock; a statement that it cannot read is counted with its reason, never dropped in silence.
+//!
+//! Spans and events: `collect` (fields `paths`, `statements`, `unparsed`), `debug` per log (`log`,
+//! `source`), `warn` per log that was cut or holds malformed lines.
+
+mod catalog;
+mod collect;
+mod error;
+mod fingerprint;
+pub mod lineage;
+mod names;
+pub mod source;
+mod time;
+mod window;
+
+pub use catalog::{Catalog, ColumnType, EmptyCatalog};
+pub use collect::{CollectOptions, collect};
+pub use error::CollectError;
+pub use fingerprint::of_sql as fingerprint;
+pub use source::{ALL_SOURCES, LogHead, LogPath, LogSource, Reading, Statement};

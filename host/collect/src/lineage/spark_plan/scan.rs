@@ -1,0 +1,221 @@
+//! What a scan operator says about its table, columns and filters.
+
+use std::collections::BTreeSet;
+
+use lakebed_model::{ScanUse, TableName};
+
+use crate::{
+    ColumnType,
+    lineage::{
+        literal,
+        predicate::{self, Predicate},
+    },
+};
+
+use super::{catalyst, node::PlanNode, pushed, text};
+
+/// Scans of these are the engine's own business or have no files that a layout could change.
+const NO_TABLE: [&str; 5] = ["ExistingRDD", "OneRowRelation", "JDBCRelation", "Delta", "memory"];
+
+/// Names that stand before a table's name, or alone when the table has none.
+const FORMATS: [&str; 10] =
+    ["parquet", "orc", "csv", "json", "text", "avro", "delta", "hive", "iceberg", "binaryFile"];
+
+/// A scan of a base table while its plan is read.
+#[derive(Debug)]
+pub(super) struct BaseScan {
+    /// The table's full name: from the catalog, else its folder.
+    pub(super) table: Option<TableName>,
+    /// The types of the columns that the files hold.
+    pub(super) types: Vec<(String, ColumnType)>,
+    /// The scan itself lists its filters, so that those of operators above are repetitions.
+    pub(super) lists_filters: bool,
+    /// The conditions on the scan's rows.
+    pub(super) predicates: Vec<Predicate>,
+    location: Option<String>,
+    columns: Vec<String>,
+}
+
+/// Tells whether an operator reads rows from outside of the plan.
+pub(super) fn is_scan(node: &PlanNode) -> bool {
+    node.operator().ends_with("Scan")
+        && !matches!(node.operator(), "InMemoryTableScan" | "LocalTableScan")
+}
+
+impl BaseScan {
+    /// Reads a scan of a base table; `None` for anything else, a table's own log included.
+    pub(super) fn read(node: &PlanNode, columns: Vec<String>) -> Option<Self> {
+        let name = table_name(node)?;
+        let location = field(node, "Location").and_then(|text| location(&text));
+        let is_log = |location: &String| {
+            location.contains("/_delta_log") || node.text.contains("DeltaLogFileIndex")
+        };
+        if location.as_ref().is_some_and(is_log) {
+            return None;
+        }
+        let types = field(node, "ReadSchema")
+            .map(|schema| literal::read_schema(&schema))
+            .unwrap_or_default();
+        let mut scan = Self {
+            table: name.or_else(|| location.clone()).map(TableName::new),
+            types,
+            lists_filters: false,
+            predicates: Vec::new(),
+            location,
+            columns,
+        };
+        scan.read_filters(node);
+        Some(scan)
+    }
+
+    /// Pushed filters are the sharpest; data filters add the columns that could not be pushed.
+    fn read_filters(&mut self, node: &PlanNode) {
+        let listed = |name| field(node, name);
+        let pushed = listed("PushedFilters");
+        let data = listed("DataFilters");
+        self.lists_filters = pushed.is_some() || data.is_some();
+        if let Some(text) = &pushed {
+            self.predicates.extend(pushed::read_list(text, &self.types));
+        }
+        let covered: BTreeSet<String> =
+            self.predicates.iter().flat_map(Predicate::columns).collect();
+        for predicate in data.iter().flat_map(|text| catalyst::read_list(text, &self.types)) {
+            let open: Vec<String> = predicate
+                .columns()
+                .into_iter()
+                .filter(|column| !covered.contains(column))
+                .collect();
+            match predicate {
+                Predicate::Column(..) if !open.is_empty() => self.predicates.push(predicate),
+                _ if !open.is_empty() => self.predicates.push(Predicate::Opaque(open)),
+                _ => {}
+            }
+        }
+        if let Some(text) = listed("PartitionFilters") {
+            self.predicates.extend(catalyst::read_list(&text, &self.types));
+        }
+    }
+
+    /// Finishes the scan; sizes are filled in from metrics later.
+    pub(super) fn into_use(self) -> ScanUse {
+        let filters = match &self.table {
+            Some(table) => predicate::filters(table, self.predicates),
+            None => Vec::new(),
+        };
+        ScanUse {
+            table: self.table,
+            location: self.location,
+            columns: self.columns,
+            filters,
+            bytes_read: None,
+            files_read: None,
+            rows_out: None,
+        }
+    }
+}
+
+/// `Some(Some(name))` for a named table, `Some(None)` for files without a name.
+fn table_name(node: &PlanNode) -> Option<Option<String>> {
+    let words: Vec<&str> = node.name.split_whitespace().skip(1).collect();
+    let first = *words.first()?;
+    let stem = first.split(['(', '[']).next().unwrap_or(first);
+    if NO_TABLE.contains(&stem) {
+        return None;
+    }
+    match words.as_slice() {
+        [only] if FORMATS.contains(only) => Some(None),
+        [only] => Some(Some((*only).to_owned())),
+        [format, table, ..] if FORMATS.contains(format) => {
+            // A data source of version 2 gives its folder where a catalog name would stand.
+            Some((!table.contains(":/")).then(|| (*table).to_owned()))
+        }
+        [table, ..] => Some(Some((*table).to_owned())),
+        [] => None,
+    }
+}
+
+/// Reads a field of the scan's metadata, else of its text unless that is cut.
+fn field(node: &PlanNode, name: &str) -> Option<String> {
+    if let Some(value) = node.metadata.get(name) {
+        return Some(value.clone());
+    }
+    let at = node.text.find(&format!("{name}: "))? + name.len() + 2;
+    let rest = &node.text[at..];
+    let end = match rest.find(['[', '<']).filter(|open| !rest[..*open].contains(", ")) {
+        Some(open) if rest[open..].starts_with('[') => text::closing(rest, open)? + 1,
+        _ => rest.find(", ").unwrap_or(rest.len()),
+    };
+    let value = &rest[..end];
+    (!value.contains("...")).then(|| value.to_owned())
+}
+
+/// Reads the table's folder from `InMemoryFileIndex(2 paths)[gs://a/t/day=1, gs://a/t/day=2]`.
+fn location(text: &str) -> Option<String> {
+    let (paths, _) = text::list_from(text, 0)?;
+    let mut folders = paths.iter().filter(|path| !path.starts_with("...")).map(|path| folder(path));
+    let first = folders.next().filter(|path| !path.is_empty())?;
+    Some(folders.fold(first, |common, other| common_folder(&common, &other)))
+}
+
+/// Strips partition folders and a closing slash.
+fn folder(path: &str) -> String {
+    let mut parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
+    while parts.last().is_some_and(|part| part.contains('=')) {
+        parts.pop();
+    }
+    parts.join("/")
+}
+
+fn common_folder(a: &str, b: &str) -> String {
+    let same = a.split('/').zip(b.split('/')).take_while(|(x, y)| x == y).map(|(x, _)| x);
+    same.collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BaseScan, PlanNode, location};
+
+    fn scan(name: &str, text: &str) -> Option<BaseScan> {
+        let node = PlanNode { name: name.to_owned(), text: text.to_owned(), ..PlanNode::default() };
+        BaseScan::read(&node, Vec::new())
+    }
+
+    #[track_caller]
+    fn check_table(name: &str, text: &str, expected: Option<&str>) {
+        let table = scan(name, text).and_then(|scan| scan.table);
+        assert_eq!(table.as_ref().map(|table| table.as_str()), expected);
+    }
+
+    #[test]
+    fn tables_are_named_by_the_catalog_or_by_their_folder() {
+        check_table("Scan parquet spark_catalog.db.t", "FileScan parquet", Some("spark_catalog.db.t"));
+        check_table("BatchScan main.db.t", "BatchScan main.db.t[a#1]", Some("main.db.t"));
+        check_table("GpuScan parquet db.t", "", Some("db.t"));
+        check_table("Scan hive db.t", "", Some("db.t"));
+        check_table(
+            "Scan parquet ",
+            "FileScan parquet [a#1] Location: InMemoryFileIndex(1 paths)[gs://x/sf3k/item], Format: P",
+            Some("gs://x/sf3k/item"),
+        );
+    }
+
+    #[test]
+    fn what_is_no_table_is_no_scan() {
+        assert!(scan("Scan ExistingRDD Delta Table State #0 - file:/t/_delta_log", "").is_none());
+        assert!(scan("Scan OneRowRelation", "").is_none());
+        assert!(scan("Scan JDBCRelation(t) [numPartitions=1]", "").is_none());
+        assert!(scan("Scan", "Scan[obj#1]").is_none());
+        assert!(
+            scan("Scan json ", "Location: DeltaLogFileIndex(1 paths)[file:/t/_delta_log/0.json], F")
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn a_location_is_the_folder_above_its_partitions() {
+        let found = location("InMemoryFileIndex(2 paths)[s3://a/t/day=1/h=2, s3://a/t/day=2/h=1]");
+        assert_eq!(found.as_deref(), Some("s3://a/t"));
+        let found = location("InMemoryFileIndex(9 paths)[s3://a/t/x, s3://a/t/y, ...]");
+        assert_eq!(found.as_deref(), Some("s3://a/t"));
+    }
+}

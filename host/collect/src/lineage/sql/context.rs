@@ -1,0 +1,189 @@
+//! What the planner asks for while it plans one statement.
+
+use std::{
+    cell::{Cell, RefCell},
+    sync::Arc,
+};
+
+use datafusion_common::{
+    Result, TableReference,
+    arrow::datatypes::{DataType, Field, Schema, SchemaRef},
+    config::ConfigOptions,
+};
+use datafusion_expr::{
+    AggregateUDF, Expr, HigherOrderUDF, ScalarUDF, TableProviderFilterPushDown, TableSource,
+    WindowUDF,
+    planner::{ContextProvider, ExprPlanner},
+};
+
+use super::{
+    functions::{FUNCTIONS, StubFunction, is_foreign_aggregate},
+    types,
+};
+use crate::{Catalog, ColumnType};
+
+/// Every table has one more column of this name and its index: it shows, in the planner's error
+/// about a missing column, which tables were in scope under which names.
+const MARKER: &str = "__lakebed_table_";
+
+/// Returns the index of the table that a marker column stands for.
+pub(super) fn marked_table(column: &str) -> Option<usize> {
+    column.strip_prefix(MARKER)?.parse().ok()
+}
+
+/// A table as this statement sees it.
+#[derive(Debug, Clone)]
+pub(super) struct KnownTable {
+    pub(super) name: String,
+    /// Whether the catalog knows it.
+    pub(super) in_catalog: bool,
+    pub(super) columns: Vec<(String, ColumnType)>,
+}
+
+/// The planner's view of a table.
+pub(super) struct Table {
+    schema: SchemaRef,
+    /// Whether this is a table rather than the working set of a recursive query.
+    pub(super) is_base: bool,
+}
+
+impl TableSource for Table {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    /// All filters are welcome: what reaches the scan is what a layout can use.
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
+        Ok(vec![TableProviderFilterPushDown::Exact; filters.len()])
+    }
+}
+
+/// The planner's context.
+pub(super) struct Context<'c> {
+    catalog: &'c dyn Catalog,
+    /// Tables in the order of their first use; columns may be added between two attempts.
+    pub(super) tables: RefCell<Vec<KnownTable>>,
+    /// Whether anything was a stub.
+    pub(super) stubbed: Cell<bool>,
+    planners: Vec<Arc<dyn ExprPlanner>>,
+    options: ConfigOptions,
+}
+
+impl<'c> Context<'c> {
+    /// Makes a context that knows what the catalog knows.
+    pub(super) fn new(catalog: &'c dyn Catalog) -> Self {
+        Self {
+            catalog,
+            tables: RefCell::new(Vec::new()),
+            stubbed: Cell::new(false),
+            planners: vec![
+                Arc::new(datafusion_functions::planner::UserDefinedFunctionPlanner),
+                Arc::new(datafusion_functions_aggregate::planner::AggregateFunctionPlanner),
+                Arc::new(datafusion_functions_window::planner::WindowFunctionPlanner),
+            ],
+            options: ConfigOptions::default(),
+        }
+    }
+
+    fn table_index(&self, name: &str) -> usize {
+        let mut tables = self.tables.borrow_mut();
+        if let Some(index) = tables.iter().position(|table| table.name == name) {
+            return index;
+        }
+        let columns = self.catalog.columns(&name.to_lowercase());
+        let in_catalog = columns.is_some();
+        if !in_catalog {
+            self.stubbed.set(true);
+        }
+        let columns = columns
+            .unwrap_or_default()
+            .into_iter()
+            .map(|(column, kind)| (column.to_lowercase(), kind))
+            .collect();
+        tables.push(KnownTable { name: name.to_owned(), in_catalog, columns });
+        tables.len() - 1
+    }
+}
+
+impl ContextProvider for Context<'_> {
+    fn get_table_source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {
+        let index = self.table_index(&name.to_string());
+        let tables = self.tables.borrow();
+        let mut fields: Vec<Field> = tables[index]
+            .columns
+            .iter()
+            .map(|(column, kind)| Field::new(column, types::to_arrow(*kind), true))
+            .collect();
+        fields.push(Field::new(format!("{MARKER}{index}"), DataType::Boolean, true));
+        Ok(Arc::new(Table { schema: Arc::new(Schema::new(fields)), is_base: true }))
+    }
+
+    fn create_cte_work_table(&self, _name: &str, schema: SchemaRef) -> Result<Arc<dyn TableSource>> {
+        Ok(Arc::new(Table { schema, is_base: false }))
+    }
+
+    fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
+        &self.planners
+    }
+
+    fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        if let Some(function) = FUNCTIONS.scalar.get(name) {
+            return Some(Arc::clone(function));
+        }
+        let is_known = FUNCTIONS.aggregate.contains_key(name)
+            || FUNCTIONS.window.contains_key(name)
+            || is_foreign_aggregate(name)
+            || matches!(name, "unnest" | "unnest_outer" | "grouping" | "struct");
+        if is_known {
+            return None;
+        }
+        self.stubbed.set(true);
+        Some(Arc::new(ScalarUDF::new_from_impl(StubFunction::new(name))))
+    }
+
+    fn get_higher_order_meta(&self, _name: &str) -> Option<Arc<HigherOrderUDF>> {
+        None
+    }
+
+    fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
+        if let Some(function) = FUNCTIONS.aggregate.get(name) {
+            return Some(Arc::clone(function));
+        }
+        if !is_foreign_aggregate(name) {
+            return None;
+        }
+        self.stubbed.set(true);
+        Some(Arc::new(AggregateUDF::new_from_impl(StubFunction::new(name))))
+    }
+
+    fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
+        FUNCTIONS.window.get(name).map(Arc::clone)
+    }
+
+    fn get_variable_type(&self, _names: &[String]) -> Option<DataType> {
+        Some(DataType::Utf8)
+    }
+
+    fn options(&self) -> &ConfigOptions {
+        &self.options
+    }
+
+    fn udf_names(&self) -> Vec<String> {
+        FUNCTIONS.scalar.keys().cloned().collect()
+    }
+
+    fn higher_order_function_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn udaf_names(&self) -> Vec<String> {
+        FUNCTIONS.aggregate.keys().cloned().collect()
+    }
+
+    fn udwf_names(&self) -> Vec<String> {
+        FUNCTIONS.window.keys().cloned().collect()
+    }
+}

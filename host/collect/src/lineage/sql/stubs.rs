@@ -1,0 +1,139 @@
+//! Planning with schemas that grow.
+//!
+//! The planner does the scoping: it is asked to plan, and when it misses a column its error lists
+//! what was in scope. The missing column is given to the table in scope that its qualifier names,
+//! or to the only table of unknown schema, and the planner is asked again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use datafusion_common::{Column, DataFusionError, SchemaError};
+use datafusion_expr::LogicalPlan;
+use datafusion_sql::{
+    planner::{ParserOptions, SqlToRel},
+    sqlparser::ast::{Query, Statement},
+};
+
+use super::{
+    LineageError, LineageTier,
+    context::{Context, KnownTable, marked_table},
+    types,
+};
+use crate::{Catalog, ColumnType};
+
+/// No statement misses more columns than this; the bound keeps a planner that never comes to an
+/// end from taking the collector with it.
+const MAX_GROWTH: usize = 512;
+
+/// A plan and how its tables were known.
+#[derive(Debug)]
+pub(super) struct Planned {
+    pub(super) plan: LogicalPlan,
+    pub(super) tier: LineageTier,
+}
+
+/// Plans a query.
+///
+/// Columns of stub tables whose use tells nothing of their type are text; when the planner refuses
+/// that (`abs(x)`), integers and then floats are tried.
+pub(super) fn plan(query: &Query, catalog: &dyn Catalog) -> Result<Planned, LineageError> {
+    let guesses = types::guess(query);
+    let mut failure = None;
+    for fallback in [ColumnType::Text, ColumnType::Integer, ColumnType::Float] {
+        match grow(query, catalog, &guesses, fallback) {
+            Err(error @ LineageError::Plan { .. }) => failure = failure.or(Some(error)),
+            settled => return settled,
+        }
+    }
+    Err(failure.expect("the loop ends without return only after a failure"))
+}
+
+fn grow(
+    query: &Query,
+    catalog: &dyn Catalog,
+    guesses: &BTreeMap<String, ColumnType>,
+    fallback: ColumnType,
+) -> Result<Planned, LineageError> {
+    let context = Context::new(catalog);
+    for _ in 0..MAX_GROWTH {
+        let statement = Statement::Query(Box::new(query.clone()));
+        let planner = SqlToRel::new_with_options(&context, options());
+        let error = match planner.sql_statement_to_plan(statement) {
+            Ok(plan) => {
+                let tier = if context.stubbed.get() {
+                    LineageTier::Stubbed
+                } else {
+                    LineageTier::Resolved
+                };
+                return Ok(Planned { plan, tier });
+            }
+            Err(error) => error,
+        };
+        let Some((missing, in_scope)) = missing_column(&error) else {
+            return Err(plan_error(&error));
+        };
+        let mut tables = context.tables.borrow_mut();
+        let Some(index) = owner(missing, in_scope, &tables)? else {
+            return Err(plan_error(&error));
+        };
+        context.stubbed.set(true);
+        let name = missing.name.clone();
+        let kind = guesses.get(&name.to_lowercase()).copied().unwrap_or(fallback);
+        tables[index].columns.push((name, kind));
+    }
+    Err(LineageError::TooManyStubs { limit: MAX_GROWTH })
+}
+
+fn options() -> ParserOptions {
+    ParserOptions {
+        parse_float_as_decimal: true,
+        map_string_types_to_utf8view: false,
+        ..ParserOptions::new()
+    }
+}
+
+fn missing_column(error: &DataFusionError) -> Option<(&Column, &[Column])> {
+    match error.find_root() {
+        DataFusionError::SchemaError(error, _) => match error.as_ref() {
+            SchemaError::FieldNotFound { field, valid_fields } => Some((field, valid_fields)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Says which table a missing column belongs to; `None` when no table in scope can have it.
+fn owner(
+    missing: &Column,
+    in_scope: &[Column],
+    tables: &[KnownTable],
+) -> Result<Option<usize>, LineageError> {
+    let markers = in_scope
+        .iter()
+        .filter_map(|column| Some((column.relation.as_ref(), marked_table(&column.name)?)))
+        .filter(|(_, index)| *index < tables.len());
+    let candidates: BTreeSet<usize> = match &missing.relation {
+        Some(wanted) => markers
+            .filter(|(relation, _)| relation.is_some_and(|relation| relation.resolved_eq(wanted)))
+            .map(|(_, index)| index)
+            .collect(),
+        None => markers.map(|(_, index)| index).filter(|index| !tables[*index].in_catalog).collect(),
+    };
+    let has_it = |index: &usize| tables[*index].columns.iter().any(|(name, _)| *name == missing.name);
+    match candidates.iter().copied().collect::<Vec<_>>()[..] {
+        [] => Ok(None),
+        [only] if has_it(&only) => Ok(None),
+        [only] => Ok(Some(only)),
+        _ => {
+            let names: Vec<&str> =
+                candidates.iter().map(|index| tables[*index].name.as_str()).collect();
+            let (column, tables) = (missing.name.clone(), names.join(", "));
+            Err(LineageError::AmbiguousColumn { column, tables })
+        }
+    }
+}
+
+fn plan_error(error: &DataFusionError) -> LineageError {
+    let text = error.strip_backtrace();
+    let message = text.lines().next().unwrap_or_default().to_owned();
+    LineageError::Plan { message }
+}

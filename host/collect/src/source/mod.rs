@@ -1,0 +1,44 @@
+//! Log formats: one file or folder each, and the list of all of them.
+
+pub(crate) mod discover;
+mod jsonl;
+pub(crate) mod lines;
+mod spark_event;
+mod statement;
+
+pub use statement::{LogHead, LogPath, Reading, Statement};
+
+#[cfg(test)]
+pub(crate) use statement::tests;
+
+use lakebed_model::ParseReport;
+
+use crate::{Catalog, CollectError};
+
+/// Reads one format of query log.
+///
+/// Implementers must read line by line in one pass, must give every statement that is anybody's
+/// workload to the sink exactly once, and must count what they leave out. They must not sort,
+/// deduplicate or shorten table names: [`collect`](crate::collect) does, across logs.
+pub trait LogSource: Send + Sync + std::fmt::Debug {
+    /// Returns the name that `--format` takes and that records carry.
+    fn name(&self) -> &'static str;
+
+    /// Tells whether a log that starts like this is of this format.
+    fn recognizes(&self, head: &LogHead) -> bool;
+
+    /// Reads the log; the report counts what was left out, not the statements that were given.
+    ///
+    /// # Errors
+    /// Fails when the log cannot be opened or decompressed, or holds no SQL statement at all. A
+    /// log that is cut in the middle is no error: its whole lines are read and the report says so.
+    fn read(
+        &self,
+        log: &LogPath,
+        catalog: &dyn Catalog,
+        sink: &mut dyn FnMut(Statement),
+    ) -> Result<ParseReport, CollectError>;
+}
+
+/// All formats, in the order in which they are tried.
+pub static ALL_SOURCES: &[&dyn LogSource] = &[&spark_event::SparkEventLog, &jsonl::JsonLines];

@@ -1,0 +1,278 @@
+//! A reader for the JSON of event lines.
+//!
+//! `serde_json` gives up at 128 nested values, which a plan of 60 operators exceeds; its feature
+//! that lifts the limit would be switched on for the whole workspace. This reader hands out values
+//! one by one, borrows strings where it can, and skips what nobody asks for without recursion.
+
+use std::borrow::Cow;
+
+/// Nested values beyond this are refused, so that no line can exhaust the stack.
+const MAX_DEPTH: usize = 1_000;
+
+/// Where a line stops being the JSON that was expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Malformed {
+    /// Position in the line, in bytes.
+    pub(super) at: usize,
+    /// What should stand there.
+    pub(super) expected: &'static str,
+}
+
+type Read<T> = Result<T, Malformed>;
+
+/// A position in a line.
+#[derive(Debug, Clone)]
+pub(super) struct Json<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+}
+
+impl<'a> Json<'a> {
+    /// Starts at the beginning of a line.
+    pub(super) const fn new(text: &'a str) -> Self {
+        Self { text, at: 0, depth: 0 }
+    }
+
+    /// Reads an object; `member` gets each name and must read or skip the value.
+    pub(super) fn object(
+        &mut self,
+        member: &mut dyn FnMut(&mut Self, &str) -> Read<()>,
+    ) -> Read<()> {
+        self.sequence(b'{', b'}', &mut |json| {
+            let name = json.string()?;
+            json.expect(b':', "`:`")?;
+            member(json, &name)
+        })
+    }
+
+    /// Reads an array; `element` must read or skip each value.
+    pub(super) fn array(&mut self, element: &mut dyn FnMut(&mut Self) -> Read<()>) -> Read<()> {
+        self.sequence(b'[', b']', element)
+    }
+
+    /// Reads a string.
+    pub(super) fn string(&mut self) -> Read<Cow<'a, str>> {
+        self.expect(b'"', "a string")?;
+        let start = self.at;
+        let bytes = self.text.as_bytes();
+        let mut escaped = false;
+        while let Some(byte) = bytes.get(self.at) {
+            match byte {
+                b'"' => {
+                    let raw = &self.text[start..self.at];
+                    self.at += 1;
+                    return if escaped {
+                        unescape(raw).map(Cow::Owned).ok_or(Malformed {
+                            at: start,
+                            expected: "a valid escape sequence",
+                        })
+                    } else {
+                        Ok(Cow::Borrowed(raw))
+                    };
+                }
+                b'\\' => {
+                    escaped = true;
+                    self.at += 2;
+                }
+                _ => self.at += 1,
+            }
+        }
+        self.fail("the end of a string")
+    }
+
+    /// Reads a value as an integer: a number, or a string that holds one. Anything else is `None`.
+    pub(super) fn integer(&mut self) -> Read<Option<i64>> {
+        match self.peek() {
+            Some(b'"') => Ok(self.string()?.parse().ok()),
+            Some(b'-' | b'0'..=b'9') => {
+                let start = self.at;
+                self.skip()?;
+                Ok(self.text[start..self.at].parse().ok())
+            }
+            _ => {
+                self.skip()?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Reads a string, or skips any other value.
+    pub(super) fn text(&mut self) -> Read<Option<Cow<'a, str>>> {
+        if self.peek() == Some(b'"') {
+            return self.string().map(Some);
+        }
+        self.skip()?;
+        Ok(None)
+    }
+
+    /// Skips one value of any kind.
+    pub(super) fn skip(&mut self) -> Read<()> {
+        let mut open = 0_usize;
+        loop {
+            match self.peek() {
+                Some(b'"') => {
+                    self.string()?;
+                }
+                Some(b'{' | b'[') => {
+                    open += 1;
+                    self.at += 1;
+                }
+                Some(b'}' | b']') if open > 0 => {
+                    open -= 1;
+                    self.at += 1;
+                }
+                Some(b',' | b':') if open > 0 => self.at += 1,
+                Some(b'-' | b'0'..=b'9' | b'a'..=b'z') => {
+                    let is_scalar = |b: &u8| b.is_ascii_alphanumeric() || b"+-.".contains(b);
+                    let rest = &self.text.as_bytes()[self.at..];
+                    self.at += rest.iter().take_while(|byte| is_scalar(byte)).count();
+                }
+                _ => return self.fail("a value"),
+            }
+            if open == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Checks that nothing but white space is left.
+    pub(super) fn end(&mut self) -> Read<()> {
+        if self.peek().is_none() { Ok(()) } else { self.fail("the end of the line") }
+    }
+
+    fn sequence(
+        &mut self,
+        open: u8,
+        close: u8,
+        item: &mut dyn FnMut(&mut Self) -> Read<()>,
+    ) -> Read<()> {
+        self.expect(open, if open == b'{' { "an object" } else { "an array" })?;
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return self.fail("at most 1000 nested values");
+        }
+        if self.peek() != Some(close) {
+            loop {
+                item(self)?;
+                match self.peek() {
+                    Some(b',') => self.at += 1,
+                    _ => break,
+                }
+            }
+        }
+        self.depth -= 1;
+        self.expect(close, if close == b'}' { "`,` or `}`" } else { "`,` or `]`" })
+    }
+
+    fn peek(&mut self) -> Option<u8> {
+        let bytes = self.text.as_bytes();
+        while bytes.get(self.at).is_some_and(u8::is_ascii_whitespace) {
+            self.at += 1;
+        }
+        bytes.get(self.at).copied()
+    }
+
+    fn expect(&mut self, byte: u8, expected: &'static str) -> Read<()> {
+        if self.peek() == Some(byte) {
+            self.at += 1;
+            return Ok(());
+        }
+        self.fail(expected)
+    }
+
+    const fn fail<T>(&self, expected: &'static str) -> Read<T> {
+        Err(Malformed { at: self.at, expected })
+    }
+}
+
+fn unescape(raw: &str) -> Option<String> {
+    let mut out = String::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        let code = *rest.as_bytes().get(at + 1)?;
+        rest = &rest[at + 2..];
+        match code {
+            b'n' => out.push('\n'),
+            b't' => out.push('\t'),
+            b'r' => out.push('\r'),
+            b'b' => out.push('\u{8}'),
+            b'f' => out.push('\u{c}'),
+            b'"' | b'\\' | b'/' => out.push(char::from(code)),
+            b'u' => rest = unescape_unicode(rest, &mut out)?,
+            _ => return None,
+        }
+    }
+    out.push_str(rest);
+    Some(out)
+}
+
+/// Reads four hexadecimal digits, and the second half of a surrogate pair; a lone half is replaced.
+fn unescape_unicode<'a>(rest: &'a str, out: &mut String) -> Option<&'a str> {
+    let unit = |text: &str| u16::from_str_radix(text.get(..4)?, 16).ok();
+    let first = unit(rest)?;
+    let rest = &rest[4..];
+    let second = rest.strip_prefix("\\u").and_then(unit).filter(|_| (0xd800..0xdc00).contains(&first));
+    match second.map(|second| char::decode_utf16([first, second]).next()) {
+        Some(Some(Ok(c))) => {
+            out.push(c);
+            Some(&rest[6..])
+        }
+        _ => {
+            out.push(char::from_u32(u32::from(first)).unwrap_or(char::REPLACEMENT_CHARACTER));
+            Some(rest)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Json, Malformed, unescape};
+
+    /// Reads `{"a": integer, "b": text, …}` and shows what was found.
+    fn read(text: &str) -> Result<(Option<i64>, Option<String>), Malformed> {
+        let (mut a, mut b) = (None, None);
+        let mut json = Json::new(text);
+        json.object(&mut |json, name| match name {
+            "a" => json.integer().map(|value| a = value),
+            "b" => json.text().map(|value| b = value.map(|text| text.into_owned())),
+            _ => json.skip(),
+        })?;
+        json.end()?;
+        Ok((a, b))
+    }
+
+    #[test]
+    fn wanted_members_are_read_and_others_skipped() {
+        let text = r#"{"x":[{"a":9,"y":"]}"},null,true,-1.5e3],"a":"12","b":"q\"\u00e9\n","z":{}}"#;
+        assert_eq!(read(text), Ok((Some(12), Some("q\"é\n".to_owned()))));
+        assert_eq!(read(r#"{"a":null,"b":[1]}"#), Ok((None, None)));
+    }
+
+    #[test]
+    fn malformed_text_is_refused_with_its_position() {
+        assert_eq!(read(r#"{"a":1"#), Err(Malformed { at: 6, expected: "`,` or `}`" }));
+        assert_eq!(read(r#"{"b":"cut"#).unwrap_err().expected, "the end of a string");
+        assert_eq!(read(r#"{"a":1} x"#), Err(Malformed { at: 8, expected: "the end of the line" }));
+        assert_eq!(read("[]").unwrap_err().expected, "an object");
+        assert_eq!(read(r#"{"x":[1,2}"#).map(|_| ()), Err(Malformed { at: 10, expected: "a value" }));
+    }
+
+    #[test]
+    fn surrogate_pairs_are_joined_and_lone_halves_replaced() {
+        assert_eq!(unescape(r"\ud83d\ude00").as_deref(), Some("😀"));
+        assert_eq!(unescape(r"\ud83dx").as_deref(), Some("\u{fffd}x"));
+        assert_eq!(unescape(r"\q"), None);
+    }
+
+    #[test]
+    fn deep_nesting_is_refused_when_read_and_passed_when_skipped() {
+        fn descend(json: &mut Json<'_>) -> Result<(), Malformed> {
+            json.array(&mut descend)
+        }
+        let deep = format!("{}{}", "[".repeat(2_000), "]".repeat(2_000));
+        assert_eq!(descend(&mut Json::new(&deep)).unwrap_err().expected, "at most 1000 nested values");
+        assert_eq!(Json::new(&deep).skip(), Ok(()));
+    }
+}

@@ -1,0 +1,188 @@
+//! Counts edges and filters of a workload.
+//!
+//! 1. Row counts per table: as given, else the most rows that any one scan of the table let out.
+//! 2. Per statement and edge, one observation: its time, its scans' bytes, its best confidence.
+//! 3. Per edge, the means over its observations; per filter, the statements that have it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lakebed_model::{
+    FilterOperator, FilterUse, JoinKind, JoinStrategy, JoinUse, QueryRecord, QueryStatus,
+    TableName, Workload,
+};
+
+use crate::{EdgeKey, EdgeStats, FilterStats};
+
+/// What a workload yields before it is linked to a graph.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    pub(crate) statements: u64,
+    pub(crate) tables: Vec<TableName>,
+    pub(crate) edges: Vec<EdgeStats>,
+    pub(crate) filters: Vec<FilterStats>,
+}
+
+/// Counts a workload; statements that failed are nobody's evidence and are left out.
+pub(crate) fn tally(workload: &Workload, rows: &BTreeMap<TableName, u64>) -> Tally {
+    let records: Vec<&QueryRecord> =
+        workload.records.iter().filter(|record| record.status != QueryStatus::Failed).collect();
+    let seen_rows = rows_seen(&records);
+    let mut tables: BTreeSet<TableName> = seen_rows.keys().cloned().collect();
+    let mut edges: BTreeMap<EdgeKey, EdgeTally> = BTreeMap::new();
+    let mut filters: BTreeMap<(TableName, String, FilterOperator), FilterTally> = BTreeMap::new();
+    for record in &records {
+        for join in &record.joins {
+            tables.extend([join.left.clone(), join.right.clone()]);
+        }
+        tally_joins(record, &mut edges);
+        tally_filters(record, &mut filters);
+    }
+    let rows_of = |table: &TableName| {
+        rows.get(table).or_else(|| seen_rows.get(table)).copied().unwrap_or(0) as f64
+    };
+    let edges = edges
+        .into_iter()
+        .map(|(key, tally)| {
+            let rows_product = rows_of(&key.left) * rows_of(&key.right);
+            tally.finish(key, rows_product)
+        })
+        .collect();
+    Tally {
+        statements: records.len() as u64,
+        tables: tables.into_iter().collect(),
+        edges,
+        filters: finish_filters(filters),
+    }
+}
+
+#[derive(Debug, Default)]
+struct EdgeTally {
+    kinds: BTreeMap<JoinKind, u64>,
+    strategies: BTreeMap<JoinStrategy, u64>,
+    planned_strategies: BTreeMap<JoinStrategy, u64>,
+    costs_ms: Vec<u64>,
+    bytes: Vec<u64>,
+    confidences: Vec<f64>,
+    queries: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+struct FilterTally {
+    frequency: u64,
+    inferred: u64,
+}
+
+impl EdgeTally {
+    fn count(&mut self, join: &JoinUse) {
+        *self.kinds.entry(join.kind).or_default() += 1;
+        if let Some(strategy) = join.strategy {
+            *self.strategies.entry(strategy).or_default() += 1;
+        }
+        if let Some(strategy) = join.planned_strategy {
+            *self.planned_strategies.entry(strategy).or_default() += 1;
+        }
+    }
+
+    fn finish(mut self, key: EdgeKey, rows_product: f64) -> EdgeStats {
+        self.queries.sort_unstable();
+        EdgeStats {
+            left: key.left,
+            right: key.right,
+            pairs: key.pairs,
+            kinds: self.kinds,
+            strategies: self.strategies,
+            planned_strategies: self.planned_strategies,
+            frequency: self.queries.len() as u64,
+            rows_product_mean: rows_product,
+            cost_ms_mean: mean(self.costs_ms.iter().map(|&cost| cost as f64)),
+            bytes_mean: mean(self.bytes.iter().map(|&bytes| bytes as f64)),
+            confidence: mean(self.confidences.iter().copied()),
+            queries: self.queries,
+        }
+    }
+}
+
+fn tally_joins(record: &QueryRecord, edges: &mut BTreeMap<EdgeKey, EdgeTally>) {
+    let mut confidences: BTreeMap<EdgeKey, f64> = BTreeMap::new();
+    for join in record.joins.iter().filter(|join| !join.pairs.is_empty()) {
+        let mut pairs = join.pairs.clone();
+        pairs.sort_unstable();
+        pairs.dedup();
+        let key = EdgeKey { left: join.left.clone(), right: join.right.clone(), pairs };
+        edges.entry(key.clone()).or_default().count(join);
+        let best = confidences.entry(key).or_insert(join.confidence);
+        *best = best.max(join.confidence);
+    }
+    for (key, confidence) in confidences {
+        let bytes = bytes_of(record, &key);
+        let tally = edges.entry(key).or_default();
+        tally.queries.push(record.id.clone());
+        tally.confidences.push(confidence);
+        tally.costs_ms.extend(record.duration_ms);
+        tally.bytes.extend(bytes);
+    }
+}
+
+/// Sums what the scans of the edge's tables read; `None` if none of them tells.
+fn bytes_of(record: &QueryRecord, key: &EdgeKey) -> Option<u64> {
+    record
+        .scans
+        .iter()
+        .filter(|scan| scan.table.as_ref().is_some_and(|t| *t == key.left || *t == key.right))
+        .filter_map(|scan| scan.bytes_read)
+        .reduce(u64::saturating_add)
+}
+
+fn tally_filters(
+    record: &QueryRecord,
+    filters: &mut BTreeMap<(TableName, String, FilterOperator), FilterTally>,
+) {
+    let mut stated: BTreeMap<(&TableName, &str, FilterOperator), bool> = BTreeMap::new();
+    for FilterUse { column, operator, inferred, .. } in record.filters() {
+        let own = stated.entry((&column.table, column.column.as_str(), *operator)).or_insert(false);
+        *own |= !inferred;
+    }
+    for ((table, column, operator), own) in stated {
+        let tally = filters.entry((table.clone(), column.to_owned(), operator)).or_default();
+        tally.frequency += 1;
+        tally.inferred += u64::from(!own);
+    }
+}
+
+fn finish_filters(
+    filters: BTreeMap<(TableName, String, FilterOperator), FilterTally>,
+) -> Vec<FilterStats> {
+    let mut filters: Vec<FilterStats> = filters
+        .into_iter()
+        .map(|((table, column, operator), FilterTally { frequency, inferred })| FilterStats {
+            table,
+            column,
+            operator,
+            frequency,
+            inferred,
+        })
+        .collect();
+    filters.sort_by(|a, b| {
+        b.frequency
+            .cmp(&a.frequency)
+            .then_with(|| (&a.table, &a.column, a.operator).cmp(&(&b.table, &b.column, b.operator)))
+    });
+    filters
+}
+
+/// Lists every scanned table with the most rows that one of its scans let out.
+fn rows_seen(records: &[&QueryRecord]) -> BTreeMap<TableName, u64> {
+    let mut seen: BTreeMap<TableName, u64> = BTreeMap::new();
+    for scan in records.iter().flat_map(|record| &record.scans) {
+        if let Some(table) = &scan.table {
+            let most = seen.entry(table.clone()).or_default();
+            *most = (*most).max(scan.rows_out.unwrap_or(0));
+        }
+    }
+    seen
+}
+
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = values.len();
+    if count == 0 { 0.0 } else { values.sum::<f64>() / count as f64 }
+}

@@ -1,0 +1,222 @@
+//! New tables and appends, committed the same way as rewrites.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use arrow::{array::RecordBatch, datatypes::SchemaRef};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use deltalake::kernel::{StructType, engine::arrow_conversion::TryIntoKernel};
+use futures::stream;
+use lakebed_layout::{
+    Lake, LayoutError, PutOutcome, RewriteOutput, TableSnapshot,
+    action::{Action, AddFile, Protocol},
+    conflict::{self, Intent, Scope, Verdict},
+    ddl,
+};
+use lakebed_model::{Instant, TableName};
+use serde_json::json;
+
+use crate::{
+    DeltaLake, LakeError,
+    tables::storage_fault,
+    write::{WriteSpec, write_files},
+};
+
+/// A table to create.
+#[derive(Debug, Clone)]
+pub struct NewTable {
+    /// Its name in the lake.
+    pub name: TableName,
+    /// Path or URL.
+    pub location: String,
+    /// Its columns.
+    pub schema: SchemaRef,
+    /// Table properties.
+    pub properties: BTreeMap<String, String>,
+}
+
+impl DeltaLake {
+    /// Creates a table with rows in one commit: each inner list becomes one file.
+    ///
+    /// With `target_files`, `delta.targetFileSize` is set so that a rewrite of the whole table gives
+    /// about that many files.
+    ///
+    /// # Errors
+    /// Fails when the location holds a table already, or storage fails; then nothing is left.
+    pub async fn create_table(
+        &mut self,
+        new: NewTable,
+        files: Vec<Vec<RecordBatch>>,
+        target_files: Option<u64>,
+        now: Instant,
+    ) -> Result<u64, LakeError> {
+        self.add_table(new.name.as_str(), &new.location)?;
+        let table = &new.name;
+        let location = self.location(table)?.clone();
+        if let Ok(path) = location.to_file_path() {
+            std::fs::create_dir_all(&path)
+                .map_err(|error| storage_fault("create", table, &location, error))?;
+        }
+        let indexed = ddl::DEFAULT_INDEXED_COLUMNS;
+        let adds = self.write_appended(table, &new.schema, files, indexed, now).await?;
+        let mut properties = new.properties.clone();
+        if let Some(files) = target_files {
+            let bytes: u64 = adds.iter().map(|add| add.size).sum();
+            let size = bytes.div_ceil(files.max(1)).max(1);
+            properties.insert("delta.targetFileSize".to_owned(), size.to_string());
+        }
+        let kernel_schema: StructType =
+            new.schema.as_ref().try_into_kernel().map_err(|error: arrow::error::ArrowError| {
+                storage_fault("describe the schema of", table, &location, error)
+            })?;
+        let schema_text = serde_json::to_string(&kernel_schema)
+            .map_err(|error| storage_fault("describe the schema of", table, &location, error))?;
+        let mut actions = vec![
+            Action::CommitInfo(json!({
+                "timestamp": now.epoch_ms(),
+                "operation": "CREATE TABLE AS SELECT",
+                "operationParameters": {
+                    "isManaged": "false", "partitionBy": "[]",
+                    "properties": serde_json::to_string(&properties).unwrap_or_default(),
+                },
+                "isolationLevel": "Serializable",
+                "isBlindAppend": true,
+                "engineInfo": lakebed_layout::engine_info(),
+            })),
+            Action::Protocol(Protocol {
+                min_reader_version: 1,
+                min_writer_version: 2,
+                reader_features: None,
+                writer_features: None,
+            }),
+            Action::Metadata(json!({
+                "id": self.unique_id(),
+                "format": { "provider": "parquet", "options": {} },
+                "schemaString": schema_text,
+                "partitionColumns": [],
+                "configuration": properties,
+                "createdTime": now.epoch_ms(),
+            })),
+        ];
+        let paths: Vec<String> = adds.iter().map(|add| add.path.clone()).collect();
+        actions.extend(adds.into_iter().map(|add| Action::Add(Box::new(add))));
+        match self.put_if_absent(table, 0, &actions).await {
+            Ok(PutOutcome::Committed) => Ok(0),
+            Ok(PutOutcome::Exists) => {
+                self.discard(table, &paths).await;
+                Err(LakeError::TableExists {
+                    table: table.to_string(),
+                    location: location.to_string(),
+                })
+            }
+            Err(fault) => {
+                self.discard(table, &paths).await;
+                Err(fault.into())
+            }
+        }
+    }
+
+    /// Appends rows in one file and one commit; returns the version.
+    ///
+    /// # Errors
+    /// Fails when the table must not be written, another writer changed its rules meanwhile, or
+    /// storage fails; then nothing is left.
+    pub async fn append(
+        &self,
+        table: &TableName,
+        batches: Vec<RecordBatch>,
+        now: Instant,
+    ) -> Result<u64, LakeError> {
+        let snapshot = self.snapshot(table).await?;
+        if let Some(reason) = snapshot.write_refusal() {
+            return Err(LayoutError::Protected { table: table.to_string(), reason }.into());
+        }
+        let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        let indexed = ddl::indexed_columns(&snapshot);
+        let schema = Arc::clone(&snapshot.schema);
+        let adds = self.write_appended(table, &schema, vec![batches], indexed, now).await?;
+        let rows = u64::try_from(rows).unwrap_or(u64::MAX);
+        let output = RewriteOutput { adds, rows_in: rows, rows_out: rows, steps: Vec::new() };
+        self.commit_append(&snapshot, output, now).await
+    }
+
+    async fn commit_append(
+        &self,
+        snapshot: &TableSnapshot,
+        output: RewriteOutput,
+        now: Instant,
+    ) -> Result<u64, LakeError> {
+        let table = &snapshot.table;
+        let paths: Vec<String> = output.adds.iter().map(|add| add.path.clone()).collect();
+        let mut actions = vec![Action::CommitInfo(json!({
+            "timestamp": now.epoch_ms(),
+            "operation": "WRITE",
+            "operationParameters": { "mode": "Append" },
+            "readVersion": snapshot.version,
+            "isolationLevel": "Serializable",
+            "isBlindAppend": true,
+            "operationMetrics": {
+                "numFiles": output.adds.len().to_string(),
+                "numOutputRows": output.rows_out.to_string(),
+            },
+            "engineInfo": lakebed_layout::engine_info(),
+        }))];
+        actions.extend(output.adds.into_iter().map(|add| Action::Add(Box::new(add))));
+        let intent = Intent { inputs: std::collections::BTreeSet::new(), scope: Scope::Rearrange };
+        let mut judged = snapshot.version;
+        for attempt in 1..=lakebed_layout::MAX_ATTEMPTS {
+            let winners = self.commits_since(table, judged).await?;
+            if let Verdict::Abort { version, what } = conflict::judge(&intent, &winners) {
+                self.discard(table, &paths).await;
+                return Err(LayoutError::Aborted { table: table.to_string(), version, what }.into());
+            }
+            judged = winners.last().map_or(judged, |commit| commit.version);
+            match self.put_if_absent(table, judged + 1, &actions).await {
+                Ok(PutOutcome::Committed) => return Ok(judged + 1),
+                Ok(PutOutcome::Exists) => self.pause(attempt).await,
+                Err(fault) => {
+                    self.discard(table, &paths).await;
+                    return Err(fault.into());
+                }
+            }
+        }
+        self.discard(table, &paths).await;
+        Err(LayoutError::TooManyConflicts {
+            table: table.to_string(),
+            attempts: lakebed_layout::MAX_ATTEMPTS,
+        }
+        .into())
+    }
+
+    async fn write_appended(
+        &self,
+        table: &TableName,
+        schema: &SchemaRef,
+        files: Vec<Vec<RecordBatch>>,
+        indexed_columns: usize,
+        now: Instant,
+    ) -> Result<Vec<AddFile>, LakeError> {
+        let rows_per_file: Vec<u64> = files
+            .iter()
+            .map(|file| file.iter().map(|b| u64::try_from(b.num_rows()).unwrap_or(0)).sum())
+            .collect();
+        let spec = WriteSpec {
+            store: self.log_store(table)?.object_store(None),
+            prefix: self.unique_id(),
+            schema: Arc::clone(schema),
+            indexed_columns,
+            stats_columns: Vec::new(),
+            row_group_rows: self.options.row_group_rows,
+            threads: self.options.threads.get(),
+            tags: BTreeMap::new(),
+            clustering_provider: None,
+            modification_time: now.epoch_ms(),
+            data_change: true,
+        };
+        let batches = stream::iter(files.into_iter().flatten().map(Ok));
+        let rows = Box::pin(RecordBatchStreamAdapter::new(Arc::clone(schema), batches));
+        let written = Box::pin(write_files(rows, &rows_per_file, &spec)).await.map_err(|source| {
+            LakeError::Engine { action: "write files of", table: table.to_string(), source }
+        })?;
+        Ok(written.adds)
+    }
+}

@@ -1,0 +1,60 @@
+//! What can go wrong with a lake beyond what `layout` has names for.
+
+use lakebed_layout::{LakeFault, LayoutError};
+
+/// A lake operation that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum LakeError {
+    /// A table could not be reached, read or written.
+    #[error(transparent)]
+    Fault(#[from] LakeFault),
+    /// A layout operation was refused or lost.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// The engine refused a query or failed in it.
+    #[error("run query `{}`", shortened(sql))]
+    Query {
+        /// Its text.
+        sql: String,
+        /// The engine's error.
+        #[source]
+        source: datafusion::error::DataFusionError,
+    },
+    /// The engine failed while reading or writing files of a table.
+    #[error("{action} table `{table}`")]
+    Engine {
+        /// What was done.
+        action: &'static str,
+        /// The table.
+        table: String,
+        /// The engine's error.
+        #[source]
+        source: datafusion::error::DataFusionError,
+    },
+    /// The location is no URL and no path.
+    #[error("open lake at `{location}`: {reason}")]
+    Location {
+        /// As given.
+        location: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The table exists already.
+    #[error("create table `{table}`: {location} holds a Delta table already")]
+    TableExists {
+        /// The table.
+        table: String,
+        /// Where.
+        location: String,
+    },
+}
+
+/// Cuts a statement for an error message.
+fn shortened(sql: &str) -> String {
+    const MAX_CHARS: usize = 120;
+    let flat = sql.split_whitespace().collect::<Vec<_>>().join(" ");
+    if flat.chars().count() <= MAX_CHARS {
+        return flat;
+    }
+    flat.chars().take(MAX_CHARS).chain(['…']).collect()
+}

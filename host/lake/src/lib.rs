@@ -1,0 +1,29 @@
+//! Delta tables on an object store: the only crate that executes DataFusion and knows deltalake.
+//!
+//! [`DeltaLake`] implements `layout`'s [`Lake`](lakebed_layout::Lake) and
+//! [`Executor`](lakebed_layout::Executor), samples tables for `plan`, runs queries with the metrics
+//! of their scans, and lowers iterator chains of `compact`. It decides nothing: which files, which
+//! keys and what a conflict means come from the stages before it.
+//!
+//! Spans: `rewrite{table}`, `query`, `sample{table}`; fields `files`, `rows`, `bytes`.
+
+mod chain;
+mod create;
+mod error;
+mod evidence;
+mod history;
+mod lift;
+mod log;
+mod rewrite;
+mod session;
+mod snapshot;
+mod stats;
+mod tables;
+mod write;
+
+pub use create::NewTable;
+pub use error::LakeError;
+pub use evidence::SampleOptions;
+pub use history::RecordTable;
+pub use session::{QueryOutcome, QuerySession, ScanCost};
+pub use tables::{DeltaLake, LakeOptions};

@@ -1,0 +1,119 @@
+//! The commit path: put-if-absent on the table's log, and nothing cleverer.
+//!
+//! deltalake's own commit refuses clustered tables and its conflict check lets two rewrites of one
+//! file both win, so commits are written here and judged in `layout`.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use deltalake::{
+    DeltaTableError,
+    kernel::transaction::TransactionError,
+    logstore::CommitOrBytes,
+};
+use lakebed_layout::{
+    Commit, Lake, LakeFault, PutOutcome, TableSnapshot, action::Action,
+};
+use lakebed_model::TableName;
+use object_store::{ObjectStoreExt, path::Path};
+use uuid::Uuid;
+
+use crate::{DeltaLake, snapshot, tables::storage_fault};
+
+/// First wait after a lost race; doubled each time up to [`PAUSE_MAX`].
+const PAUSE: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+
+#[async_trait]
+impl Lake for DeltaLake {
+    async fn snapshot(&self, table: &TableName) -> Result<TableSnapshot, LakeFault> {
+        let delta = self.open(table).await?;
+        snapshot::read(table, self.location(table)?, &delta).await
+    }
+
+    async fn commits_since(
+        &self,
+        table: &TableName,
+        version: u64,
+    ) -> Result<Vec<Commit>, LakeFault> {
+        let location = self.location(table)?;
+        let store = self.log_store(table)?;
+        let mut commits = Vec::new();
+        let mut next = version + 1;
+        while let Some(bytes) = store
+            .read_commit_entry(next)
+            .await
+            .map_err(|error| storage_fault("read the log of", table, location, error))?
+        {
+            let text = String::from_utf8_lossy(&bytes);
+            let actions = Action::parse_commit(&text).map_err(|source| LakeFault::Malformed {
+                table: table.to_string(),
+                version: next,
+                source,
+            })?;
+            commits.push(Commit { version: next, actions });
+            next += 1;
+        }
+        Ok(commits)
+    }
+
+    async fn put_if_absent(
+        &self,
+        table: &TableName,
+        version: u64,
+        actions: &[Action],
+    ) -> Result<PutOutcome, LakeFault> {
+        let location = self.location(table)?;
+        let store = self.log_store(table)?;
+        let bytes = Action::render_commit(actions).into_bytes();
+        let entry = CommitOrBytes::LogBytes(bytes.into());
+        match store.write_commit_entry(version, entry, Uuid::new_v4()).await {
+            Ok(()) => {
+                self.checkpoint_when_due(table, version).await;
+                Ok(PutOutcome::Committed)
+            }
+            Err(TransactionError::VersionAlreadyExists(_)) => Ok(PutOutcome::Exists),
+            Err(error) => Err(storage_fault("write the log of", table, location, error)),
+        }
+    }
+
+    async fn discard(&self, table: &TableName, paths: &[String]) {
+        let Ok(store) = self.log_store(table) else { return };
+        let store = store.object_store(None);
+        for path in paths {
+            if let Err(error) = store.delete(&Path::from(path.as_str())).await {
+                tracing::warn!(%table, path, %error, "orphan file left for VACUUM");
+            }
+        }
+    }
+
+    async fn pause(&self, attempt: u32) {
+        let wait = PAUSE.saturating_mul(1 << attempt.min(10)).min(PAUSE_MAX);
+        tokio::time::sleep(wait).await;
+    }
+
+    fn unique_id(&self) -> String {
+        Uuid::new_v4().to_string()
+    }
+}
+
+impl DeltaLake {
+    /// Writes a checkpoint every `delta.checkpointInterval` versions (10 by default). A commit stands
+    /// without one, so a failure is only logged.
+    async fn checkpoint_when_due(&self, table: &TableName, version: u64) {
+        if version == 0 {
+            return;
+        }
+        let result: Result<(), DeltaTableError> = async {
+            if version % 10 != 0 {
+                return Ok(());
+            }
+            let delta = self.open(table).await.map_err(|e| DeltaTableError::generic(e.to_string()))?;
+            Box::pin(deltalake::checkpoints::create_checkpoint(&delta, None)).await
+        }
+        .await;
+        if let Err(error) = result {
+            tracing::warn!(%table, version, %error, "checkpoint not written");
+        }
+    }
+}

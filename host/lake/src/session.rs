@@ -1,0 +1,187 @@
+//! Queries over the lake's tables, with what their scans cost.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use arrow::{array::RecordBatch, datatypes::SchemaRef};
+use datafusion::{
+    common::tree_node::TreeNodeRecursion,
+    error::Result,
+    execution::{SessionState, SessionStateBuilder},
+    logical_expr::LogicalPlan,
+    physical_plan::{ExecutionPlan, collect},
+    prelude::{SessionConfig, SessionContext},
+};
+use datafusion_spark::SessionStateBuilderSpark;
+use deltalake::delta_datafusion::DeltaScanNext;
+use lakebed_layout::Lake;
+use lakebed_model::TableName;
+
+use crate::{DeltaLake, LakeError, lift::LiftRanges};
+
+/// What the scans of one query read, from the metrics of the plan that ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ScanCost {
+    /// Files the scans opened.
+    pub files_read: u64,
+    /// Files of the scanned tables, once per scan.
+    pub files_total: u64,
+    /// Bytes fetched from storage, footers included.
+    pub bytes_read: u64,
+}
+
+/// A query's answer and cost.
+#[derive(Debug, Clone)]
+pub struct QueryOutcome {
+    /// Columns of the answer.
+    pub schema: SchemaRef,
+    /// Rows of the answer.
+    pub batches: Vec<RecordBatch>,
+    /// What it read.
+    pub cost: ScanCost,
+}
+
+/// Runs queries against the tables as they were when first used in this session.
+pub struct QuerySession {
+    lake: DeltaLake,
+    context: SessionContext,
+    files: BTreeMap<String, u64>,
+}
+
+impl fmt::Debug for QuerySession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { lake, context: _, files } = self;
+        f.debug_struct("QuerySession").field("lake", lake).field("files", files).finish_non_exhaustive()
+    }
+}
+
+impl DeltaLake {
+    /// Opens a session: Spark's SQL dialect and functions over DataFusion.
+    #[must_use]
+    pub fn session(&self) -> QuerySession {
+        let config = config(self)
+            .set_str("datafusion.sql_parser.dialect", "spark")
+            .set_bool("datafusion.execution.parquet.pushdown_filters", true)
+            .set_bool("datafusion.execution.parquet.reorder_filters", true);
+        let state = SessionStateBuilder::new()
+            .with_config(config)
+            .with_runtime_env(Arc::clone(&self.runtime))
+            .with_default_features()
+            .with_spark_features()
+            .build();
+        let state = with_lifted_ranges(state);
+        QuerySession {
+            lake: self.clone(),
+            context: SessionContext::new_with_state(state),
+            files: BTreeMap::new(),
+        }
+    }
+}
+
+impl QuerySession {
+    /// Runs one query to its end.
+    ///
+    /// # Errors
+    /// Fails when the query does not parse, names an unknown table, or fails while running.
+    pub async fn run(&mut self, sql: &str) -> Result<QueryOutcome, LakeError> {
+        let fail = |source| LakeError::Query { sql: sql.to_owned(), source };
+        for table in self.tables_of(sql)? {
+            self.register(&table).await?;
+        }
+        let frame = Box::pin(self.context.sql(sql)).await.map_err(fail)?;
+        let schema = Arc::clone(frame.schema().inner());
+        let state = self.context.state();
+        let logical = state.optimize(frame.logical_plan()).map_err(fail)?;
+        let files_total = self.files_scanned(&logical).map_err(fail)?;
+        let plan =
+            state.query_planner().create_physical_plan(&logical, &state).await.map_err(fail)?;
+        let batches =
+            collect(Arc::clone(&plan), self.context.task_ctx()).await.map_err(fail)?;
+        let mut cost = ScanCost { files_total, ..ScanCost::default() };
+        add_metrics(plan.as_ref(), &mut cost);
+        Ok(QueryOutcome { schema, batches, cost })
+    }
+
+    /// Lists the lake's tables a statement names.
+    ///
+    /// # Errors
+    /// Fails when the statement does not parse.
+    fn tables_of(&self, sql: &str) -> Result<Vec<TableName>, LakeError> {
+        let fail = |source| LakeError::Query { sql: sql.to_owned(), source };
+        let state = self.context.state();
+        let dialect = state.config().options().sql_parser.dialect;
+        let statement = state.sql_to_statement(sql, &dialect).map_err(fail)?;
+        let references = state.resolve_table_references(&statement).map_err(fail)?;
+        Ok(references.iter().map(|reference| TableName::new(reference.table())).collect())
+    }
+
+    async fn register(&mut self, table: &TableName) -> Result<(), LakeError> {
+        if self.files.contains_key(table.as_str()) {
+            return Ok(());
+        }
+        let snapshot = self.lake.snapshot(table).await?;
+        let engine = |source| LakeError::Engine {
+            action: "open",
+            table: table.to_string(),
+            source,
+        };
+        let scan = DeltaScanNext::builder()
+            .with_log_store(self.lake.log_store(table)?)
+            .with_session(Arc::new(self.context.state()))
+            .with_table_version(snapshot.version)
+            .build()
+            .await
+            .map_err(engine)?;
+        self.context.register_table(table.as_str(), Arc::new(scan)).map_err(engine)?;
+        let files = u64::try_from(snapshot.files.len()).unwrap_or(u64::MAX);
+        self.files.insert(table.as_str().to_owned(), files);
+        Ok(())
+    }
+
+    fn files_scanned(&self, plan: &LogicalPlan) -> Result<u64> {
+        let mut files = 0;
+        plan.apply_with_subqueries(|node| {
+            if let LogicalPlan::TableScan(scan) = node {
+                files += self.files.get(scan.table_name.table()).copied().unwrap_or(0);
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(files)
+    }
+}
+
+/// A session without our own rules and functions, for rewrites: types as stored, no views.
+pub(crate) fn plain(lake: &DeltaLake) -> SessionContext {
+    let config = config(lake)
+        .set_bool("datafusion.execution.parquet.schema_force_view_types", false)
+        .set_str("datafusion.execution.spill_compression", "lz4_frame");
+    SessionContext::new_with_config_rt(config, Arc::clone(&lake.runtime))
+}
+
+fn config(lake: &DeltaLake) -> SessionConfig {
+    SessionConfig::new().with_target_partitions(lake.options.threads.get())
+}
+
+/// Our rule runs first, so that the engine pushes what it adds down to the scans.
+fn with_lifted_ranges(state: SessionState) -> SessionState {
+    let mut rules: Vec<_> = state.optimizers().to_vec();
+    let before_push_down =
+        rules.iter().position(|rule| rule.name() == "push_down_filter").unwrap_or(0);
+    rules.insert(before_push_down, Arc::new(LiftRanges));
+    SessionStateBuilder::new_from_existing(state).with_optimizer_rules(rules).build()
+}
+
+fn add_metrics(plan: &dyn ExecutionPlan, cost: &mut ScanCost) {
+    if let Some(metrics) = plan.metrics() {
+        let metrics = metrics.aggregate_by_name();
+        let sum = |name: &str| -> u64 {
+            metrics
+                .sum_by_name(name)
+                .map_or(0, |value| u64::try_from(value.as_usize()).unwrap_or(u64::MAX))
+        };
+        cost.files_read += sum("count_files_scanned");
+        cost.bytes_read += sum("bytes_scanned");
+    }
+    for child in plan.children() {
+        add_metrics(child.as_ref(), cost);
+    }
+}

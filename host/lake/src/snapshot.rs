@@ -1,0 +1,178 @@
+//! A Delta table's state as `layout` wants it.
+
+use std::collections::BTreeMap;
+
+use arrow::{
+    array::{Array, AsArray},
+    datatypes::DataType,
+};
+use delta_kernel::snapshot::Snapshot as KernelSnapshot;
+use deltalake::{DeltaTable, kernel::Add};
+use futures::TryStreamExt;
+use lakebed_layout::{
+    LakeFault, TableSnapshot,
+    action::{AddFile, DeletionVector, Protocol},
+    ddl,
+};
+use lakebed_model::TableName;
+use url::Url;
+
+use crate::tables::storage_fault;
+
+/// Reads everything [`TableSnapshot`] holds from an opened table.
+pub(crate) async fn read(
+    table: &TableName,
+    location: &Url,
+    delta: &DeltaTable,
+) -> Result<TableSnapshot, LakeFault> {
+    let fail = |error: deltalake::DeltaTableError| storage_fault("read", table, location, error);
+    let state = delta.snapshot().map_err(fail)?;
+    let eager = state.snapshot();
+    let protocol = eager.protocol();
+    let names = |features: &[delta_kernel::table_features::TableFeature]| -> Vec<String> {
+        features.iter().map(|feature| feature.as_ref().to_owned()).collect()
+    };
+    let metadata = eager.metadata();
+    let properties: BTreeMap<String, String> =
+        metadata.configuration().iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+    let protocol = Protocol {
+        min_reader_version: protocol.min_reader_version(),
+        min_writer_version: protocol.min_writer_version(),
+        reader_features: protocol.reader_features().map(names),
+        writer_features: protocol.writer_features().map(names),
+    };
+    let clustered =
+        protocol.writer_features.iter().flatten().any(|feature| feature == "clustering");
+    let clustering =
+        if clustered { read_clustering(table, location, delta, eager.version()).await? } else { None };
+    Ok(TableSnapshot {
+        table: table.clone(),
+        location: location.to_string(),
+        version: eager.version(),
+        schema: eager.arrow_schema(),
+        protocol,
+        properties,
+        partition_columns: metadata.partition_columns().to_vec(),
+        clustering: clustering.as_deref().map(ddl::domain),
+        files: read_files(table, location, delta).await?,
+    })
+}
+
+/// deltalake refuses to show `delta.*` domains; the kernel shows this one, with logical names.
+async fn read_clustering(
+    table: &TableName,
+    location: &Url,
+    delta: &DeltaTable,
+    version: u64,
+) -> Result<Option<Vec<String>>, LakeFault> {
+    let engine = delta.log_store().engine(None);
+    let mut root = location.clone();
+    if !root.path().ends_with('/') {
+        root.set_path(&format!("{}/", root.path()));
+    }
+    let read = move || -> delta_kernel::DeltaResult<Option<Vec<String>>> {
+        let snapshot =
+            KernelSnapshot::builder_for(root).at_version(version).build(engine.as_ref())?;
+        let columns = snapshot.get_clustering_column_infos(engine.as_ref())?;
+        Ok(columns.map(|columns| {
+            columns.iter().map(|column| column.logical_column.path().join(".")).collect()
+        }))
+    };
+    tokio::task::spawn_blocking(read)
+        .await
+        .map_err(|error| storage_fault("read clustering columns of", table, location, error))?
+        .map_err(|error| storage_fault("read clustering columns of", table, location, error))
+}
+
+async fn read_files(
+    table: &TableName,
+    location: &Url,
+    delta: &DeltaTable,
+) -> Result<Vec<AddFile>, LakeFault> {
+    let fail = |error: deltalake::DeltaTableError| storage_fault("read files of", table, location, error);
+    let eager = delta.snapshot().map_err(fail)?.snapshot();
+    let store = delta.log_store();
+    let views: Vec<_> = eager.file_views(store.as_ref(), None).try_collect().await.map_err(fail)?;
+    let mut raw_paths = raw_paths(eager, store.as_ref()).await.map_err(fail)?.into_iter();
+    let mut files = Vec::with_capacity(views.len());
+    for view in views {
+        #[expect(
+            deprecated,
+            reason = "the only public way to a file's tags and clustering provider in deltalake 1.1"
+        )]
+        let add = view.add_action();
+        let raw = raw_paths.next().unwrap_or_else(|| add.path.clone());
+        if view.path() != decoded(&raw) {
+            return Err(storage_fault(
+                "read files of",
+                table,
+                location,
+                format!("file `{raw}` of the log does not match `{}`", view.path()),
+            ));
+        }
+        files.push(convert(raw, add));
+    }
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(files)
+}
+
+/// deltalake decodes paths; a `remove` must spell them as the `add` did.
+async fn raw_paths(
+    eager: &deltalake::kernel::EagerSnapshot,
+    store: &dyn deltalake::logstore::LogStore,
+) -> Result<Vec<String>, deltalake::DeltaTableError> {
+    let snapshot = deltalake::kernel::Snapshot::try_new(store, Some(eager.version())).await?;
+    let batches: Vec<_> = snapshot.files(store, None).try_collect().await?;
+    let mut paths = Vec::new();
+    for batch in &batches {
+        let Some(column) = batch.column_by_name("path") else { continue };
+        let column = arrow::compute::cast(column, &DataType::Utf8)?;
+        let column = column.as_string::<i32>();
+        paths.extend((0..column.len()).map(|row| column.value(row).to_owned()));
+    }
+    Ok(paths)
+}
+
+fn decoded(raw: &str) -> String {
+    let mut bytes = Vec::with_capacity(raw.len());
+    let mut rest = raw.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        let escaped = (*first == b'%')
+            .then(|| tail.get(..2).and_then(|hex| std::str::from_utf8(hex).ok()))
+            .flatten()
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        match escaped {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &tail[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn convert(path: String, add: Add) -> AddFile {
+    AddFile {
+        path,
+        partition_values: add.partition_values.into_iter().collect(),
+        size: u64::try_from(add.size).unwrap_or(0),
+        modification_time: add.modification_time,
+        data_change: add.data_change,
+        stats: add.stats,
+        tags: add.tags.map(|tags| tags.into_iter().collect()),
+        deletion_vector: add.deletion_vector.map(|dv| DeletionVector {
+            storage_type: dv.storage_type.to_string(),
+            path_or_inline_dv: dv.path_or_inline_dv,
+            offset: dv.offset,
+            size_in_bytes: dv.size_in_bytes,
+            cardinality: dv.cardinality,
+        }),
+        base_row_id: add.base_row_id,
+        default_row_commit_version: add.default_row_commit_version,
+        clustering_provider: add.clustering_provider,
+    }
+}

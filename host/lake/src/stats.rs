@@ -1,0 +1,331 @@
+//! Statistics of a file under construction, as the protocol's `stats` text.
+//!
+//! Own code rather than the Parquet footer's, because footers truncate strings at 64 bytes, round
+//! decimals through floats in deltalake's reader, and count fields where Delta counts leaves.
+
+use arrow::{
+    array::{Array, ArrayRef, AsArray, RecordBatch, StructArray, make_array},
+    buffer::NullBuffer,
+    datatypes::{DataType, Schema, TimeUnit},
+};
+use datafusion::{
+    common::ScalarValue,
+    error::Result,
+    functions_aggregate::min_max::{MaxAccumulator, MinAccumulator},
+    logical_expr::Accumulator,
+};
+use lakebed_layout::ddl;
+use lakebed_model::{Instant, Literal};
+
+/// Characters of a string bound: delta-spark's `stringPrefixLength`.
+const PREFIX_CHARS: usize = 32;
+
+#[derive(Debug)]
+struct Leaf {
+    path: Vec<String>,
+    bounds: Option<(MinAccumulator, MaxAccumulator)>,
+    null_count: u64,
+}
+
+/// Collects statistics over the batches of one file.
+#[derive(Debug)]
+pub(crate) struct StatsCollector {
+    leaves: Vec<Leaf>,
+    rows: u64,
+}
+
+impl StatsCollector {
+    /// Prepares for the first `indexed` leaf columns and every column named.
+    pub(crate) fn new(schema: &Schema, indexed: usize, named: &[String]) -> Result<Self> {
+        let mut paths = Vec::new();
+        for field in schema.fields() {
+            leaf_paths(field.name(), field.data_type(), &mut Vec::new(), &mut paths);
+        }
+        let leaves = paths
+            .into_iter()
+            .enumerate()
+            .filter(|(position, (path, _))| *position < indexed || named.contains(&path.join(".")))
+            .map(|(_, (path, data_type))| {
+                let bounds = if ddl::is_orderable(&data_type) {
+                    Some((MinAccumulator::try_new(&data_type)?, MaxAccumulator::try_new(&data_type)?))
+                } else {
+                    None
+                };
+                Ok(Leaf { path, bounds, null_count: 0 })
+            })
+            .collect::<Result<_>>()?;
+        Ok(Self { leaves, rows: 0 })
+    }
+
+    /// Takes in a batch.
+    pub(crate) fn update(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.rows += u64::try_from(batch.num_rows()).unwrap_or(u64::MAX);
+        for leaf in &mut self.leaves {
+            let Some(values) = leaf_array(batch, &leaf.path) else { continue };
+            leaf.null_count += u64::try_from(values.null_count()).unwrap_or(u64::MAX);
+            if let Some((min, max)) = &mut leaf.bounds {
+                min.update_batch(std::slice::from_ref(&values))?;
+                max.update_batch(std::slice::from_ref(&values))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Renders the statistics.
+    pub(crate) fn finish(mut self) -> Result<String> {
+        let mut mins = Object::default();
+        let mut maxs = Object::default();
+        let mut nulls = Object::default();
+        for leaf in &mut self.leaves {
+            nulls.set(&leaf.path, leaf.null_count.to_string());
+            if let Some((min, max)) = &mut leaf.bounds {
+                if let Some(text) = render(&min.evaluate()?, Side::Min) {
+                    mins.set(&leaf.path, text);
+                }
+                if let Some(text) = render(&max.evaluate()?, Side::Max) {
+                    maxs.set(&leaf.path, text);
+                }
+            }
+        }
+        Ok(format!(
+            "{{\"numRecords\":{},\"minValues\":{},\"maxValues\":{},\"nullCount\":{}}}",
+            self.rows,
+            mins.render(),
+            maxs.render(),
+            nulls.render()
+        ))
+    }
+}
+
+fn leaf_paths(
+    name: &str,
+    data_type: &DataType,
+    prefix: &mut Vec<String>,
+    out: &mut Vec<(Vec<String>, DataType)>,
+) {
+    prefix.push(name.to_owned());
+    match data_type {
+        DataType::Struct(fields) => {
+            for field in fields {
+                leaf_paths(field.name(), field.data_type(), prefix, out);
+            }
+        }
+        leaf => out.push((prefix.clone(), leaf.clone())),
+    }
+    prefix.pop();
+}
+
+/// Finds a leaf's values; a null struct makes its leaves null.
+pub(crate) fn leaf_array(batch: &RecordBatch, path: &[String]) -> Option<ArrayRef> {
+    let (first, rest) = path.split_first()?;
+    let mut array = ArrayRef::clone(batch.column_by_name(first)?);
+    for name in rest {
+        let parent: &StructArray = array.as_struct_opt()?;
+        let child = parent.column_by_name(name)?;
+        let nulls = NullBuffer::union(parent.nulls(), child.nulls());
+        array = make_array(child.to_data().into_builder().nulls(nulls).build().ok()?);
+    }
+    Some(array)
+}
+
+/// A JSON object that keeps the order of the schema.
+#[derive(Debug, Default)]
+struct Object(Vec<(String, Node)>);
+
+#[derive(Debug)]
+enum Node {
+    Text(String),
+    Nested(Object),
+}
+
+impl Object {
+    fn set(&mut self, path: &[String], text: String) {
+        let Some((first, rest)) = path.split_first() else { return };
+        if rest.is_empty() {
+            self.0.push((first.clone(), Node::Text(text)));
+            return;
+        }
+        if let Some((_, Node::Nested(object))) = self.0.iter_mut().find(|(name, _)| name == first) {
+            object.set(rest, text);
+            return;
+        }
+        let mut object = Self::default();
+        object.set(rest, text);
+        self.0.push((first.clone(), Node::Nested(object)));
+    }
+
+    fn render(&self) -> String {
+        let fields: Vec<String> = self
+            .0
+            .iter()
+            .map(|(name, node)| {
+                let value = match node {
+                    Node::Text(text) => text.clone(),
+                    Node::Nested(object) => object.render(),
+                };
+                format!("{}:{value}", quoted(name))
+            })
+            .collect();
+        format!("{{{}}}", fields.join(","))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Min,
+    Max,
+}
+
+/// Renders a bound as JSON; `None` where no bound can be stated.
+///
+/// NaN is above every number, so a maximum of NaN is no bound. Zeros bound both signs. Timestamps
+/// have milliseconds in statistics: minima round down, maxima up.
+fn render(value: &ScalarValue, side: Side) -> Option<String> {
+    if value.is_null() {
+        return None;
+    }
+    Some(match value {
+        ScalarValue::Float32(Some(v)) => float(f64::from(*v), &v.to_string(), side)?,
+        ScalarValue::Float64(Some(v)) => float(*v, &v.to_string(), side)?,
+        ScalarValue::Date32(Some(days)) => quoted(&Literal::Date(*days).to_string()),
+        ScalarValue::Decimal128(Some(unscaled), _, scale) => {
+            let scale = u8::try_from(*scale).ok()?;
+            Literal::Decimal { unscaled: *unscaled, scale }.to_string()
+        }
+        ScalarValue::Utf8(Some(text))
+        | ScalarValue::LargeUtf8(Some(text))
+        | ScalarValue::Utf8View(Some(text)) => quoted(&prefix(text, side)),
+        ScalarValue::TimestampSecond(..)
+        | ScalarValue::TimestampMillisecond(..)
+        | ScalarValue::TimestampMicrosecond(..)
+        | ScalarValue::TimestampNanosecond(..) => timestamp(value, side)?,
+        number if number.data_type().is_integer() => number.to_string(),
+        _ => return None,
+    })
+}
+
+fn float(value: f64, text: &str, side: Side) -> Option<String> {
+    if !value.is_finite() {
+        return None;
+    }
+    let zero = value.abs() < f64::MIN_POSITIVE && value.abs().to_bits() == 0;
+    Some(match (zero, side) {
+        (true, Side::Min) => "-0.0".to_owned(),
+        (true, Side::Max) => "0.0".to_owned(),
+        (false, _) if text.contains(['.', 'e']) => text.to_owned(),
+        (false, _) => format!("{text}.0"),
+    })
+}
+
+fn timestamp(value: &ScalarValue, side: Side) -> Option<String> {
+    let DataType::Timestamp(_, zone) = value.data_type() else { return None };
+    let micros = value.cast_to(&DataType::Timestamp(TimeUnit::Microsecond, zone.clone())).ok()?;
+    let ScalarValue::TimestampMicrosecond(Some(micros), _) = micros else { return None };
+    let ms = match side {
+        Side::Min => micros.div_euclid(1_000),
+        Side::Max => micros.checked_add(999)?.div_euclid(1_000),
+    };
+    let mut text = Instant::from_epoch_ms(ms).to_rfc3339();
+    if zone.is_none() {
+        text.truncate(text.len() - 1);
+    }
+    Some(quoted(&text))
+}
+
+/// Cuts a string bound: a minimum stays a lower bound when cut, a maximum needs a larger tail.
+fn prefix(text: &str, side: Side) -> String {
+    let Some((cut, next)) = text.char_indices().nth(PREFIX_CHARS) else { return text.to_owned() };
+    match side {
+        Side::Min => text[..cut].to_owned(),
+        Side::Max if next == char::MAX => text.to_owned(),
+        Side::Max => format!("{}{}", &text[..cut], char::MAX),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{
+        ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array, RecordBatch,
+        StringArray, StructArray, TimestampMicrosecondArray,
+    };
+
+    use super::StatsCollector;
+
+    #[track_caller]
+    fn check(column: ArrayRef, expected: &str) {
+        let batch = RecordBatch::try_from_iter([("c", column)]).unwrap();
+        let mut stats = StatsCollector::new(&batch.schema(), 32, &[]).unwrap();
+        stats.update(&batch).unwrap();
+        let text = stats.finish().unwrap();
+        assert_eq!(text, expected);
+        serde_json::from_str::<serde_json::Value>(&text).unwrap();
+    }
+
+    #[test]
+    fn bounds_of_every_kind() {
+        check(
+            Arc::new(Int64Array::from(vec![Some(3), None, Some(-1)])),
+            r#"{"numRecords":3,"minValues":{"c":-1},"maxValues":{"c":3},"nullCount":{"c":1}}"#,
+        );
+        check(
+            Arc::new(Date32Array::from(vec![8766, 8767])),
+            r#"{"numRecords":2,"minValues":{"c":"1994-01-01"},"maxValues":{"c":"1994-01-02"},"nullCount":{"c":0}}"#,
+        );
+        check(
+            Arc::new(
+                Decimal128Array::from(vec![-5, 1234]).with_precision_and_scale(15, 2).unwrap(),
+            ),
+            r#"{"numRecords":2,"minValues":{"c":-0.05},"maxValues":{"c":12.34},"nullCount":{"c":0}}"#,
+        );
+        check(
+            Arc::new(TimestampMicrosecondArray::from(vec![-1_500, 1_500]).with_timezone("UTC")),
+            r#"{"numRecords":2,"minValues":{"c":"1969-12-31T23:59:59.998Z"},"maxValues":{"c":"1970-01-01T00:00:00.002Z"},"nullCount":{"c":0}}"#,
+        );
+    }
+
+    #[test]
+    fn zeros_bound_both_signs_and_nan_bounds_nothing() {
+        check(
+            Arc::new(Float64Array::from(vec![0.0, 0.0])),
+            r#"{"numRecords":2,"minValues":{"c":-0.0},"maxValues":{"c":0.0},"nullCount":{"c":0}}"#,
+        );
+        check(
+            Arc::new(Float64Array::from(vec![1.0, f64::NAN])),
+            r#"{"numRecords":2,"minValues":{"c":1.0},"maxValues":{},"nullCount":{"c":0}}"#,
+        );
+    }
+
+    #[test]
+    fn long_strings_are_cut_to_bounds() {
+        let long = "ä".repeat(40);
+        let cut = "ä".repeat(32);
+        check(
+            Arc::new(StringArray::from(vec![long.as_str()])),
+            &format!(
+                r#"{{"numRecords":1,"minValues":{{"c":"{cut}"}},"maxValues":{{"c":"{cut}{}"}},"nullCount":{{"c":0}}}}"#,
+                char::MAX
+            ),
+        );
+    }
+
+    #[test]
+    fn booleans_have_no_bounds_and_structs_have_nested_ones() {
+        check(
+            Arc::new(BooleanArray::from(vec![true])),
+            r#"{"numRecords":1,"minValues":{},"maxValues":{},"nullCount":{"c":0}}"#,
+        );
+        let leaf: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+        let field = arrow::datatypes::Field::new("x", leaf.data_type().clone(), true);
+        let nested = StructArray::new(vec![field].into(), vec![leaf], Some(vec![false, true].into()));
+        check(
+            Arc::new(nested),
+            r#"{"numRecords":2,"minValues":{"c":{"x":2}},"maxValues":{"c":{"x":2}},"nullCount":{"c":{"x":1}}}"#,
+        );
+    }
+}

@@ -1,0 +1,183 @@
+//! Which tables a lake has and how they are opened.
+
+use std::{collections::BTreeMap, fmt, num::NonZeroUsize, path::Path, sync::Arc};
+
+use datafusion::execution::{
+    memory_pool::FairSpillPool,
+    runtime_env::{RuntimeEnv, RuntimeEnvBuilder},
+};
+use deltalake::{DeltaTable, DeltaTableBuilder, logstore::LogStoreRef};
+use lakebed_compact::{NoPlugins, Plugins};
+use lakebed_layout::LakeFault;
+use lakebed_model::{Bytes, TableName};
+use url::Url;
+
+use crate::LakeError;
+
+/// Resources of a lake.
+#[derive(Debug, Clone)]
+pub struct LakeOptions {
+    /// Threads of a query or rewrite.
+    pub threads: NonZeroUsize,
+    /// Memory of sorts and joins before they spill.
+    pub memory: Bytes,
+    /// Rows in a Parquet row group.
+    pub row_group_rows: usize,
+}
+
+impl Default for LakeOptions {
+    fn default() -> Self {
+        Self {
+            threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+            memory: Bytes(4 << 30),
+            row_group_rows: 1 << 20,
+        }
+    }
+}
+
+/// Delta tables by name.
+#[derive(Clone)]
+pub struct DeltaLake {
+    tables: BTreeMap<TableName, Url>,
+    pub(crate) options: LakeOptions,
+    pub(crate) runtime: Arc<RuntimeEnv>,
+    pub(crate) plugins: Arc<dyn Plugins + Send + Sync>,
+}
+
+impl fmt::Debug for DeltaLake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { tables, options, runtime: _, plugins: _ } = self;
+        f.debug_struct("DeltaLake")
+            .field("tables", tables)
+            .field("options", options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl DeltaLake {
+    /// Makes a lake without tables.
+    ///
+    /// # Errors
+    /// Fails when the engine's runtime cannot be set up, for instance without a folder to spill to.
+    pub fn new(options: LakeOptions) -> Result<Self, LakeError> {
+        let memory = usize::try_from(options.memory.0).unwrap_or(usize::MAX);
+        let runtime = RuntimeEnvBuilder::new()
+            .with_memory_pool(Arc::new(FairSpillPool::new(memory)))
+            .build_arc()
+            .map_err(|source| LakeError::Engine {
+                action: "set up the engine for",
+                table: "*".to_owned(),
+                source,
+            })?;
+        Ok(Self { tables: BTreeMap::new(), options, runtime, plugins: Arc::new(NoPlugins) })
+    }
+
+    /// Gives the lake the plugins that iterator chains may name.
+    #[must_use]
+    pub fn with_plugins(mut self, plugins: Arc<dyn Plugins + Send + Sync>) -> Self {
+        self.plugins = plugins;
+        self
+    }
+
+    /// Adds a table under a name; a path is made absolute.
+    ///
+    /// # Errors
+    /// Fails when the location is neither a path nor a URL.
+    pub fn add_table(&mut self, name: &str, location: &str) -> Result<(), LakeError> {
+        self.tables.insert(TableName::new(name), parse_location(location)?);
+        Ok(())
+    }
+
+    /// Adds every table found directly under a folder: each subfolder with a `_delta_log`.
+    ///
+    /// Folders that begin with `_` or `.` are ours or hidden and are left out.
+    ///
+    /// # Errors
+    /// Fails when the folder cannot be read.
+    pub fn add_folder(&mut self, folder: &Path) -> Result<usize, LakeError> {
+        let fail = |error: std::io::Error| LakeError::Location {
+            location: folder.display().to_string(),
+            reason: error.to_string(),
+        };
+        let mut found = 0;
+        for entry in std::fs::read_dir(folder).map_err(fail)? {
+            let path = entry.map_err(fail)?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if name.starts_with(['_', '.']) || !path.join("_delta_log").is_dir() {
+                continue;
+            }
+            self.add_table(name, &path.to_string_lossy())?;
+            found += 1;
+        }
+        Ok(found)
+    }
+
+    /// Lists the tables' names in order.
+    pub fn names(&self) -> impl Iterator<Item = &TableName> {
+        self.tables.keys()
+    }
+
+    /// Tells whether the lake has a table.
+    #[must_use]
+    pub fn contains(&self, table: &TableName) -> bool {
+        self.tables.contains_key(table)
+    }
+
+    /// Finds a table's URL.
+    ///
+    /// # Errors
+    /// Fails with the names there are when there is no such table.
+    pub fn location(&self, table: &TableName) -> Result<&Url, LakeFault> {
+        self.tables.get(table).ok_or_else(|| {
+            let names: Vec<&str> = self.tables.keys().map(TableName::as_str).collect();
+            LakeFault::UnknownTable {
+                table: table.to_string(),
+                known: if names.is_empty() {
+                    "the lake has no tables".to_owned()
+                } else {
+                    format!("the lake has {}", names.join(", "))
+                },
+            }
+        })
+    }
+
+    /// Opens a table's storage without reading its log.
+    pub(crate) fn log_store(&self, table: &TableName) -> Result<LogStoreRef, LakeFault> {
+        let location = self.location(table)?;
+        DeltaTableBuilder::from_url(location.clone())
+            .and_then(|builder| builder.build_storage())
+            .map_err(|error| storage_fault("open", table, location, error))
+    }
+
+    /// Opens a table at its newest version.
+    pub(crate) async fn open(&self, table: &TableName) -> Result<DeltaTable, LakeFault> {
+        let location = self.location(table)?;
+        let builder = DeltaTableBuilder::from_url(location.clone())
+            .map_err(|error| storage_fault("open", table, location, error))?;
+        Box::pin(builder.load()).await.map_err(|error| storage_fault("read", table, location, error))
+    }
+}
+
+pub(crate) fn storage_fault(
+    action: &str,
+    table: &TableName,
+    location: &Url,
+    source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> LakeFault {
+    LakeFault::Storage {
+        action: action.to_owned(),
+        table: table.to_string(),
+        location: location.to_string(),
+        source: source.into(),
+    }
+}
+
+/// Reads a table's location: a URL as it stands, anything else as a path.
+pub(crate) fn parse_location(location: &str) -> Result<Url, LakeError> {
+    let fail = |reason: String| LakeError::Location { location: location.to_owned(), reason };
+    if location.contains("://") {
+        return Url::parse(location).map_err(|error| fail(error.to_string()));
+    }
+    let path = std::path::absolute(location).map_err(|error| fail(error.to_string()))?;
+    Url::from_directory_path(&path).map_err(|()| fail("the path is not absolute".to_owned()))
+}

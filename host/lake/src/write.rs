@@ -1,0 +1,276 @@
+//! Cuts a stream of rows into Parquet files of equal rows, several encoded at once.
+//!
+//! The stream is read once; each file has a task with a short queue, so that while one file's last
+//! rows are encoded the next one fills. Memory is bounded by the queues and one row group per task.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use arrow::{
+    array::{RecordBatch, RecordBatchOptions},
+    datatypes::SchemaRef,
+};
+use datafusion::{
+    error::{DataFusionError, Result},
+    execution::SendableRecordBatchStream,
+};
+use futures::StreamExt;
+use lakebed_layout::action::AddFile;
+use object_store::{ObjectStore, ObjectStoreExt, buffered::BufWriter, path::Path};
+use parquet::{
+    arrow::AsyncArrowWriter,
+    basic::{Compression, ZstdLevel},
+    file::properties::{EnabledStatistics, WriterProperties},
+};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+    task::JoinHandle,
+};
+
+use crate::stats::StatsCollector;
+
+/// Fewest rows of a data page: smaller pages cost more in headers than they prune.
+const PAGE_ROWS_MIN: u64 = 512;
+/// Most rows of a data page, the Parquet default.
+const PAGE_ROWS_MAX: u64 = 20_000;
+/// Pages a file is divided into where its size allows.
+const PAGES_PER_FILE: u64 = 16;
+
+/// How the files of one job are written.
+#[derive(Debug, Clone)]
+pub(crate) struct WriteSpec {
+    /// The table's folder.
+    pub(crate) store: Arc<dyn ObjectStore>,
+    /// Unique part of the names.
+    pub(crate) prefix: String,
+    /// Logical schema of the table.
+    pub(crate) schema: SchemaRef,
+    /// Leading leaf columns with statistics.
+    pub(crate) indexed_columns: usize,
+    /// Further columns with statistics.
+    pub(crate) stats_columns: Vec<String>,
+    /// Rows of a row group.
+    pub(crate) row_group_rows: usize,
+    /// Files encoded at once.
+    pub(crate) threads: usize,
+    /// `add.tags`
+    pub(crate) tags: BTreeMap<String, String>,
+    /// `add.clusteringProvider`
+    pub(crate) clustering_provider: Option<String>,
+    /// `add.modificationTime`
+    pub(crate) modification_time: i64,
+    /// `add.dataChange`
+    pub(crate) data_change: bool,
+}
+
+/// Files written, uncommitted.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    pub(crate) adds: Vec<AddFile>,
+    pub(crate) rows: u64,
+}
+
+struct OpenFile {
+    rows_left: u64,
+    queue: mpsc::Sender<RecordBatch>,
+    task: JoinHandle<Result<AddFile>>,
+}
+
+/// Writes a stream into files of the given row counts; rows beyond their sum go into the last file.
+///
+/// On an error every file of the job is deleted as far as possible.
+pub(crate) async fn write_files(
+    stream: SendableRecordBatchStream,
+    rows_per_file: &[u64],
+    spec: &WriteSpec,
+) -> Result<Written> {
+    let mut names = Vec::new();
+    let result = Box::pin(write_all(stream, rows_per_file, spec, &mut names)).await;
+    if result.is_err() {
+        for name in names {
+            if let Err(error) = spec.store.delete(&Path::from(name.as_str())).await {
+                tracing::debug!(name, %error, "file of the failed job not deleted");
+            }
+        }
+    }
+    result
+}
+
+async fn write_all(
+    mut stream: SendableRecordBatchStream,
+    rows_per_file: &[u64],
+    spec: &WriteSpec,
+    names: &mut Vec<String>,
+) -> Result<Written> {
+    let slots = Arc::new(Semaphore::new(spec.threads.max(1)));
+    let mut targets: Vec<u64> = rows_per_file.iter().rev().copied().filter(|r| *r > 0).collect();
+    let mut open: Option<OpenFile> = None;
+    let mut tasks: Vec<JoinHandle<Result<AddFile>>> = Vec::new();
+    let mut rows = 0;
+    while let Some(batch) = stream.next().await {
+        let batch = conform(&batch?, &spec.schema)?;
+        rows += count(batch.num_rows());
+        let mut offset = 0;
+        while offset < batch.num_rows() {
+            let mut file = match open.take() {
+                Some(file) => file,
+                None => {
+                    let planned = targets.pop().unwrap_or(0);
+                    let limit = if targets.is_empty() { u64::MAX } else { planned };
+                    start_file(planned, limit, names, &slots, spec).await?
+                }
+            };
+            let room = usize::try_from(file.rows_left).unwrap_or(usize::MAX);
+            let part = batch.slice(offset, room.min(batch.num_rows() - offset));
+            offset += part.num_rows();
+            file.rows_left -= count(part.num_rows());
+            if file.queue.send(part).await.is_err() {
+                tasks.push(file.task);
+                return Err(first_error(tasks).await);
+            }
+            if file.rows_left == 0 {
+                tasks.push(file.task);
+            } else {
+                open = Some(file);
+            }
+        }
+    }
+    if let Some(file) = open {
+        drop(file.queue);
+        tasks.push(file.task);
+    }
+    let mut adds = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        adds.push(joined(task.await)?);
+    }
+    Ok(Written { adds, rows })
+}
+
+async fn start_file(
+    planned: u64,
+    rows_left: u64,
+    names: &mut Vec<String>,
+    slots: &Arc<Semaphore>,
+    spec: &WriteSpec,
+) -> Result<OpenFile> {
+    let permit = Arc::clone(slots)
+        .acquire_owned()
+        .await
+        .map_err(|error| DataFusionError::External(Box::new(error)))?;
+    let name = format!("part-{:05}-{}-c000.zstd.parquet", names.len(), spec.prefix);
+    names.push(name.clone());
+    let (queue, batches) = mpsc::channel(2);
+    let task = tokio::spawn(Box::pin(encode(name, planned, batches, permit, spec.clone())));
+    Ok(OpenFile { rows_left, queue, task })
+}
+
+async fn encode(
+    name: String,
+    rows: u64,
+    mut batches: mpsc::Receiver<RecordBatch>,
+    permit: OwnedSemaphorePermit,
+    spec: WriteSpec,
+) -> Result<AddFile> {
+    let mut stats = StatsCollector::new(&spec.schema, spec.indexed_columns, &spec.stats_columns)?;
+    let path = Path::from(name.as_str());
+    let target = BufWriter::new(Arc::clone(&spec.store), path);
+    let mut writer =
+        AsyncArrowWriter::try_new(target, Arc::clone(&spec.schema), Some(properties(rows, &spec)))?;
+    let written: Result<()> = async {
+        while let Some(batch) = batches.recv().await {
+            stats.update(&batch)?;
+            writer.write(&batch).await?;
+        }
+        writer.finish().await?;
+        Ok(())
+    }
+    .await;
+    drop(permit);
+    if let Err(error) = written {
+        if let Err(abort) = writer.into_inner().abort().await {
+            tracing::debug!(name, %abort, "upload not aborted");
+        }
+        return Err(error);
+    }
+    Ok(AddFile {
+        path: name,
+        partition_values: BTreeMap::new(),
+        size: count(writer.bytes_written()),
+        modification_time: spec.modification_time,
+        data_change: spec.data_change,
+        stats: Some(stats.finish()?),
+        tags: (!spec.tags.is_empty())
+            .then(|| spec.tags.iter().map(|(k, v)| (k.clone(), Some(v.clone()))).collect()),
+        deletion_vector: None,
+        base_row_id: None,
+        default_row_commit_version: None,
+        clustering_provider: spec.clustering_provider.clone(),
+    })
+}
+
+fn properties(rows: u64, spec: &WriteSpec) -> WriterProperties {
+    let page_rows = (rows / PAGES_PER_FILE).clamp(PAGE_ROWS_MIN, PAGE_ROWS_MAX);
+    let page_rows = usize::try_from(page_rows).unwrap_or(usize::MAX);
+    WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_statistics_enabled(EnabledStatistics::Page)
+        .set_max_row_group_row_count(Some(spec.row_group_rows))
+        .set_data_page_row_count_limit(page_rows)
+        .set_write_batch_size(page_rows.min(1_024))
+        .set_created_by(lakebed_layout::engine_info().to_owned())
+        .build()
+}
+
+/// Gives a batch the table's types: a scan may hand out views or dictionaries of them.
+pub(crate) fn conform(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+    if batch.schema_ref() == schema {
+        return Ok(batch.clone());
+    }
+    let columns = schema
+        .fields()
+        .iter()
+        .map(|field| {
+            let column = batch.column_by_name(field.name()).ok_or_else(|| {
+                DataFusionError::Internal(format!("column `{}` is missing in a batch", field.name()))
+            })?;
+            Ok(arrow::compute::cast(column, field.data_type())?)
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+}
+
+async fn first_error(tasks: Vec<JoinHandle<Result<AddFile>>>) -> DataFusionError {
+    let mut first = None;
+    for task in tasks {
+        if let Err(error) = joined(task.await) {
+            first.get_or_insert(error);
+        }
+    }
+    first.unwrap_or_else(|| DataFusionError::Internal("a file's queue closed early".to_owned()))
+}
+
+fn joined(result: std::result::Result<Result<AddFile>, tokio::task::JoinError>) -> Result<AddFile> {
+    result.map_err(|error| DataFusionError::External(Box::new(error)))?
+}
+
+/// Divides rows into `files` equal parts, the first ones larger by one where needed.
+pub(crate) fn equal_parts(rows: u64, files: u64) -> Vec<u64> {
+    let files = files.clamp(1, rows.max(1));
+    (0..files).map(|file| rows * (file + 1) / files - rows * file / files).collect()
+}
+
+fn count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::equal_parts;
+
+    #[test]
+    fn parts_are_equal_and_sum_up() {
+        assert_eq!(equal_parts(10, 3), [3, 3, 4]);
+        assert_eq!(equal_parts(2, 5), [1, 1]);
+        assert_eq!(equal_parts(0, 4), [0]);
+    }
+}

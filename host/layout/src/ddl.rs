@@ -1,0 +1,280 @@
+//! The metadata of a clustered table: what `ALTER TABLE … CLUSTER BY` checks and writes.
+//!
+//! PROTOCOL.md, "Clustered Table": writer version 7 with the features `clustering` and
+//! `domainMetadata`, the columns in the domain `delta.clustering` as an array of name paths.
+
+use arrow::datatypes::{DataType, Schema};
+use serde_json::{Value, json};
+
+use crate::{
+    LayoutError, TableSnapshot,
+    action::{Action, DomainMetadata, Protocol},
+};
+
+/// The metadata domain that holds the clustering columns.
+pub const DOMAIN: &str = "delta.clustering";
+/// delta-spark: `clusteredTable.numClusteringColumnsLimit`.
+pub const MAX_COLUMNS: usize = 4;
+/// Columns with statistics when a table does not say otherwise.
+pub const DEFAULT_INDEXED_COLUMNS: usize = 32;
+
+/// Builds the domain for a list of dotted column names; the empty list is `CLUSTER BY NONE`.
+#[must_use]
+pub fn domain(cluster_by: &[String]) -> DomainMetadata {
+    let paths: Vec<Vec<&str>> = cluster_by.iter().map(|name| name.split('.').collect()).collect();
+    DomainMetadata {
+        domain: DOMAIN.to_owned(),
+        configuration: json!({ "clusteringColumns": paths, "domainName": DOMAIN }).to_string(),
+        removed: false,
+    }
+}
+
+/// Reads the columns of a domain as dotted names.
+///
+/// Accepts both the array of paths that every implementation writes and the flat list of the
+/// protocol text's example; a tombstone has none.
+#[must_use]
+pub fn parse_domain(domain: &DomainMetadata) -> Vec<String> {
+    if domain.removed || domain.domain != DOMAIN {
+        return Vec::new();
+    }
+    let configuration: Value = serde_json::from_str(&domain.configuration).unwrap_or_default();
+    let columns = configuration.get("clusteringColumns").and_then(Value::as_array);
+    columns
+        .into_iter()
+        .flatten()
+        .filter_map(|column| match column {
+            Value::String(name) => Some(name.clone()),
+            Value::Array(path) => {
+                path.iter().map(Value::as_str).collect::<Option<Vec<_>>>().map(|p| p.join("."))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+/// Returns the protocol that a clustered table needs, or `None` when it is there already.
+#[must_use]
+pub fn upgraded_protocol(protocol: &Protocol) -> Option<Protocol> {
+    let mut features = writer_features(protocol);
+    let before = features.len();
+    for feature in ["clustering", "domainMetadata"] {
+        if !features.iter().any(|f| f == feature) {
+            features.push(feature.to_owned());
+        }
+    }
+    if features.len() == before && protocol.min_writer_version >= 7 {
+        return None;
+    }
+    Some(Protocol {
+        min_reader_version: protocol.min_reader_version,
+        min_writer_version: 7,
+        reader_features: protocol.reader_features.clone(),
+        writer_features: Some(features),
+    })
+}
+
+/// Features that a legacy writer version stands for (PROTOCOL.md, "Valid Feature Names").
+fn writer_features(protocol: &Protocol) -> Vec<String> {
+    if let Some(features) = &protocol.writer_features {
+        return features.clone();
+    }
+    const LEGACY: [(i32, &str); 7] = [
+        (2, "appendOnly"),
+        (2, "invariants"),
+        (3, "checkConstraints"),
+        (4, "changeDataFeed"),
+        (4, "generatedColumns"),
+        (5, "columnMapping"),
+        (6, "identityColumns"),
+    ];
+    LEGACY
+        .iter()
+        .filter(|(version, _)| *version <= protocol.min_writer_version)
+        .map(|(_, feature)| (*feature).to_owned())
+        .collect()
+}
+
+/// Checks clustering columns against a table, in the order delta-spark does.
+///
+/// # Errors
+/// Fails with Delta's error class when there are too many columns, one twice, one that does not
+/// exist, has no order, or has no statistics, or when the table must not be written.
+pub fn check_columns(snapshot: &TableSnapshot, cluster_by: &[String]) -> Result<(), LayoutError> {
+    let table = snapshot.table.to_string();
+    if let Some(reason) = snapshot.write_refusal() {
+        return Err(LayoutError::Protected { table, reason });
+    }
+    if cluster_by.len() > MAX_COLUMNS {
+        return Err(LayoutError::TooManyColumns {
+            table,
+            count: cluster_by.len(),
+            limit: MAX_COLUMNS,
+        });
+    }
+    for (position, column) in cluster_by.iter().enumerate() {
+        if cluster_by[..position].iter().any(|other| other.eq_ignore_ascii_case(column)) {
+            return Err(LayoutError::DuplicateColumn { table, column: column.clone() });
+        }
+        let Some(data_type) = column_type(&snapshot.schema, column) else {
+            let known: Vec<&str> =
+                snapshot.schema.fields().iter().map(|f| f.name().as_str()).collect();
+            return Err(LayoutError::UnknownColumn {
+                table,
+                column: column.clone(),
+                known: known.join(", "),
+            });
+        };
+        if !is_orderable(&data_type) {
+            return Err(LayoutError::UnsupportedType {
+                table,
+                column: column.clone(),
+                data_type: data_type.to_string(),
+            });
+        }
+        if !has_statistics(snapshot, column) {
+            return Err(LayoutError::MissingStats {
+                table,
+                column: column.clone(),
+                indexed: indexed_columns(snapshot),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Returns how many leading columns get statistics: `delta.dataSkippingNumIndexedCols`, −1 for all.
+#[must_use]
+pub fn indexed_columns(snapshot: &TableSnapshot) -> usize {
+    match snapshot.properties.get("delta.dataSkippingNumIndexedCols").and_then(|v| v.parse().ok()) {
+        Some(-1i64) => usize::MAX,
+        Some(count) => usize::try_from(count).unwrap_or(DEFAULT_INDEXED_COLUMNS),
+        None => DEFAULT_INDEXED_COLUMNS,
+    }
+}
+
+/// Finds the type of a column by its dotted name.
+#[must_use]
+pub fn column_type(schema: &Schema, dotted: &str) -> Option<DataType> {
+    if let Ok(field) = schema.field_with_name(dotted) {
+        return Some(field.data_type().clone());
+    }
+    let mut parts = dotted.split('.');
+    let mut current = schema.field_with_name(parts.next()?).ok()?.data_type().clone();
+    for part in parts {
+        let DataType::Struct(fields) = &current else { return None };
+        current = fields.find(part)?.1.data_type().clone();
+    }
+    Some(current)
+}
+
+/// Tells whether files can be skipped by a type's minimum and maximum
+/// (delta-spark `DataSkippingReader`: numbers, dates, timestamps, strings).
+#[must_use]
+pub fn is_orderable(data_type: &DataType) -> bool {
+    data_type.is_numeric()
+        || matches!(
+            data_type,
+            DataType::Date32
+                | DataType::Timestamp(_, _)
+                | DataType::Utf8
+                | DataType::LargeUtf8
+                | DataType::Utf8View
+        )
+}
+
+/// Builds the actions of `ALTER TABLE … CLUSTER BY (…)` or, with no columns, `CLUSTER BY NONE`.
+///
+/// Nothing is rewritten: files keep their layout until the next OPTIMIZE. Returns no actions when
+/// the table has these columns already.
+///
+/// # Errors
+/// As [`check_columns`].
+pub fn alter_actions(
+    snapshot: &TableSnapshot,
+    cluster_by: &[String],
+    timestamp: i64,
+) -> Result<Vec<Action>, LayoutError> {
+    check_columns(snapshot, cluster_by)?;
+    let before = snapshot.cluster_by();
+    if before == cluster_by {
+        return Ok(Vec::new());
+    }
+    let mut actions = vec![Action::CommitInfo(json!({
+        "timestamp": timestamp,
+        "operation": "CLUSTER BY",
+        "operationParameters": {
+            "oldClusteringColumns": before.join(","),
+            "newClusteringColumns": cluster_by.join(","),
+        },
+        "readVersion": snapshot.version,
+        "isolationLevel": "Serializable",
+        "isBlindAppend": false,
+        "engineInfo": crate::engine_info(),
+        "txnId": null,
+    }))];
+    if let Some(protocol) = upgraded_protocol(&snapshot.protocol) {
+        actions.push(Action::Protocol(protocol));
+    }
+    actions.push(Action::DomainMetadata(domain(cluster_by)));
+    Ok(actions)
+}
+
+/// Tells whether files carry minimum and maximum of a column.
+#[must_use]
+pub fn has_statistics(snapshot: &TableSnapshot, column: &str) -> bool {
+    if let Some(listed) = snapshot.properties.get("delta.dataSkippingStatsColumns") {
+        return listed
+            .split(',')
+            .map(|name| name.trim().trim_matches('`'))
+            .any(|name| name == column || column.starts_with(&format!("{name}.")));
+    }
+    let top = column.split('.').next().unwrap_or(column);
+    let position = snapshot.schema.fields().iter().position(|field| field.name() == top);
+    position.is_some_and(|position| position < indexed_columns(snapshot))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DOMAIN, domain, parse_domain, upgraded_protocol};
+    use crate::action::{DomainMetadata, Protocol};
+
+    #[test]
+    fn the_domain_is_an_array_of_paths() {
+        let made = domain(&["a".into(), "user.address.city".into()]);
+        assert_eq!(
+            made.configuration,
+            r#"{"clusteringColumns":[["a"],["user","address","city"]],"domainName":"delta.clustering"}"#
+        );
+        assert_eq!(parse_domain(&made), ["a", "user.address.city"]);
+    }
+
+    #[test]
+    fn flat_lists_and_tombstones_are_understood() {
+        let with = |configuration: &str, removed| DomainMetadata {
+            domain: DOMAIN.into(),
+            configuration: configuration.into(),
+            removed,
+        };
+        assert_eq!(parse_domain(&with(r#"{"clusteringColumns":["a","b"]}"#, false)), ["a", "b"]);
+        assert!(parse_domain(&with(r#"{"clusteringColumns":[["a"]]}"#, true)).is_empty());
+        assert!(parse_domain(&with("nonsense", false)).is_empty());
+    }
+
+    #[test]
+    fn a_legacy_protocol_spells_out_its_features() {
+        let legacy = Protocol {
+            min_reader_version: 1,
+            min_writer_version: 2,
+            reader_features: None,
+            writer_features: None,
+        };
+        let upgraded = upgraded_protocol(&legacy).unwrap();
+        assert_eq!((upgraded.min_reader_version, upgraded.min_writer_version), (1, 7));
+        assert_eq!(
+            upgraded.writer_features.as_deref().unwrap(),
+            ["appendOnly", "invariants", "clustering", "domainMetadata"]
+        );
+        assert_eq!(upgraded_protocol(&upgraded), None);
+    }
+}

@@ -1,0 +1,143 @@
+//! What can go wrong between a plan and a commit.
+
+use crate::{LakeFault, executor::ExecutorError};
+
+/// A layout operation that did not happen.
+#[derive(Debug, thiserror::Error)]
+pub enum LayoutError {
+    /// Delta's `DELTA_CLUSTER_BY_INVALID_NUM_COLUMNS`.
+    #[error(
+        "cluster table `{table}` by {count} columns [DELTA_CLUSTER_BY_INVALID_NUM_COLUMNS]: at most {limit} are allowed"
+    )]
+    TooManyColumns {
+        /// The table.
+        table: String,
+        /// How many were given.
+        count: usize,
+        /// How many may be.
+        limit: usize,
+    },
+    /// Delta's `DELTA_DUPLICATE_COLUMNS_FOUND`.
+    #[error("cluster table `{table}` by `{column}` twice [DELTA_DUPLICATE_COLUMNS_FOUND]")]
+    DuplicateColumn {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+    },
+    /// The column does not exist.
+    #[error(
+        "cluster table `{table}` by `{column}` [DELTA_COLUMN_NOT_FOUND_IN_SCHEMA]: the table has no such column; it has {known}"
+    )]
+    UnknownColumn {
+        /// The table.
+        table: String,
+        /// The column asked for.
+        column: String,
+        /// The columns there are.
+        known: String,
+    },
+    /// Delta's `DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED`.
+    #[error(
+        "cluster table `{table}` by `{column}` [DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED]: data type {data_type} has no minimum and maximum to skip files by"
+    )]
+    UnsupportedType {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+        /// Its type.
+        data_type: String,
+    },
+    /// Delta's `DELTA_CLUSTERING_COLUMN_MISSING_STATS`.
+    #[error(
+        "cluster table `{table}` by `{column}` [DELTA_CLUSTERING_COLUMN_MISSING_STATS]: statistics are collected for the first {indexed} columns only; move the column or raise delta.dataSkippingNumIndexedCols"
+    )]
+    MissingStats {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+        /// How many columns are indexed.
+        indexed: usize,
+    },
+    /// Delta's `DELTA_OPTIMIZE_FULL_NOT_SUPPORTED`.
+    #[error(
+        "run OPTIMIZE `{table}` FULL [DELTA_OPTIMIZE_FULL_NOT_SUPPORTED]: the table has no clustering columns; set some with ALTER TABLE {table} CLUSTER BY (…)"
+    )]
+    FullWithoutColumns {
+        /// The table.
+        table: String,
+    },
+    /// The table must not be written by this engine.
+    #[error("rewrite table `{table}`: {reason}")]
+    Protected {
+        /// The table.
+        table: String,
+        /// Why.
+        reason: String,
+    },
+    /// Rows would be lost or invented.
+    #[error(
+        "rewrite table `{table}`: {rows_in} rows went in and {rows_out} came out; nothing was committed"
+    )]
+    RowCount {
+        /// The table.
+        table: String,
+        /// Rows read.
+        rows_in: u64,
+        /// Rows written.
+        rows_out: u64,
+    },
+    /// A concurrent commit forbids ours.
+    #[error("commit to table `{table}`: version {version} of another writer {what}; nothing was committed")]
+    Aborted {
+        /// The table.
+        table: String,
+        /// The winner's version.
+        version: u64,
+        /// What the winner did.
+        what: String,
+    },
+    /// Other writers kept winning.
+    #[error(
+        "commit to table `{table}`: other writers won {attempts} times in a row; nothing of the last attempt was committed"
+    )]
+    TooManyConflicts {
+        /// The table.
+        table: String,
+        /// How often we tried.
+        attempts: u32,
+    },
+    /// The lake answered with an error.
+    #[error(transparent)]
+    Lake(#[from] LakeFault),
+    /// The executor answered with an error.
+    #[error("rewrite files of table `{table}`")]
+    Executor {
+        /// The table.
+        table: String,
+        /// What happened.
+        #[source]
+        source: ExecutorError,
+    },
+    /// An iterator chain does not fit its table.
+    #[error("compact table `{table}`")]
+    Chain {
+        /// The table.
+        table: String,
+        /// What does not fit.
+        #[source]
+        source: lakebed_compact::CompactError,
+    },
+    /// A statement of ours could not be read.
+    #[error("parse statement at byte {position}: expected {expected}, found {found}")]
+    Statement {
+        /// Byte offset.
+        position: usize,
+        /// What could have stood there.
+        expected: String,
+        /// What stands there.
+        found: String,
+    },
+}

@@ -1,0 +1,41 @@
+//! Turns layout decisions into liquid-clustered Delta commits, against an abstract lake.
+//!
+//! Everything here but [`optimize`], [`alter_clustering`] and the traits [`Lake`] and [`Executor`]
+//! is pure: [`select()`] chooses files with a reason each, [`curve`] orders rows, [`zcube`] stamps
+//! files, [`conflict`] judges what concurrent commits mean for ours. This crate never sees an
+//! object store, a Parquet file or a query engine.
+//!
+//! Spans: `optimize{table}`, with one `info` line per commit, `debug` per selected file and `warn`
+//! per conflict (fields `table`, `attempt`, `version`).
+
+pub mod action;
+mod alter;
+mod compaction;
+pub mod conflict;
+pub mod curve;
+pub mod ddl;
+mod error;
+mod executor;
+mod iterators;
+mod lake;
+mod optimize;
+mod select;
+mod snapshot;
+pub mod statement;
+pub mod testing;
+pub mod zcube;
+
+pub use alter::{AlterOutcome, alter_clustering};
+pub use compaction::{CompactOptions, CompactReport, compact};
+pub use error::LayoutError;
+pub use executor::{
+    Executor, ExecutorError, InputFile, RewriteOutput, RewriteTask, RowOrder, StepReport,
+};
+pub use iterators::{IteratorFold, IteratorStep, IteratorTask};
+pub use lake::{Commit, Lake, LakeFault, PutOutcome};
+pub use optimize::{
+    BinReport, DEFAULT_FILE_SIZE, MAX_ATTEMPTS, OptimizeOptions, OptimizeReport, Replacement, commit_replacement,
+    engine_info, input_file, optimize,
+};
+pub use select::{Bin, Reason, Selection, SelectionPolicy, select};
+pub use snapshot::TableSnapshot;

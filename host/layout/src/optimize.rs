@@ -1,0 +1,466 @@
+//! Rewrites a table bin by bin and commits each bin on its own.
+//!
+//! 1. Read the table, [`select()`] bins. None: done, no commit.
+//! 2. Per bin: hand a [`RewriteTask`] to the executor, check that no row was lost.
+//! 3. Commit: read what others committed since, let [`conflict::judge`] decide, put the next version.
+//!    A lost race reads and judges again; a touched input goes back to 1 for what is left.
+//! 4. Whatever does not end in a commit deletes its files. A crash leaves orphans, which no reader
+//!    sees and VACUUM removes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lakebed_model::{Bytes, Instant, TableName};
+use serde_json::{Value, json};
+
+use crate::{
+    Bin, Executor, InputFile, Lake, LakeFault, LayoutError, PutOutcome, Reason, RewriteOutput,
+    RewriteTask, RowOrder, SelectionPolicy, TableSnapshot,
+    action::{Action, AddFile},
+    conflict::{self, Intent, Scope, Verdict},
+    ddl, select, zcube,
+};
+
+/// How often one commit is tried before giving up.
+pub const MAX_ATTEMPTS: u32 = 10;
+/// Size of a file where a table does not say: large enough for object stores, small enough to skip.
+pub const DEFAULT_FILE_SIZE: Bytes = Bytes(128 << 20);
+
+/// Returns the `engineInfo` of our commits.
+#[must_use]
+pub const fn engine_info() -> &'static str {
+    concat!("Lakebed/", env!("CARGO_PKG_VERSION"))
+}
+
+/// Settings of one OPTIMIZE.
+#[derive(Debug, Clone, Copy)]
+pub struct OptimizeOptions {
+    /// Also rewrite files made under other columns or by other providers.
+    pub full: bool,
+    /// Size of a file where the table does not say (`delta.targetFileSize`).
+    pub default_file_size: Bytes,
+    /// The job's time.
+    pub now: Instant,
+}
+
+/// One committed bin.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BinReport {
+    /// Files replaced.
+    pub files_in: u64,
+    /// Their bytes.
+    pub bytes_in: Bytes,
+    /// Files written.
+    pub files_out: u64,
+    /// Their bytes.
+    pub bytes_out: Bytes,
+    /// Why the files were replaced.
+    pub reasons: BTreeMap<Reason, u64>,
+    /// The new cube; none for a table without keys.
+    pub cube: Option<String>,
+    /// The version that holds the bin.
+    pub version: u64,
+}
+
+/// What an OPTIMIZE did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OptimizeReport {
+    /// The table.
+    pub table: TableName,
+    /// The newest version this run read or wrote.
+    pub version: u64,
+    /// The bins; empty when there was nothing to do.
+    pub bins: Vec<BinReport>,
+}
+
+/// How a prepared replacement ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Replacement {
+    /// It is this version.
+    Committed {
+        /// The version.
+        version: u64,
+    },
+    /// Inputs changed; its files are gone; plan anew.
+    Replan,
+}
+
+/// Rewrites what needs it.
+///
+/// # Errors
+/// Fails when the table must not be written, when the lake or the executor fails, when another
+/// writer changed the table's rules meanwhile, or when other writers keep winning. Bins committed
+/// before a failure stay committed.
+pub async fn optimize(
+    lake: &dyn Lake,
+    executor: &dyn Executor,
+    table: &TableName,
+    options: &OptimizeOptions,
+) -> Result<OptimizeReport, LayoutError> {
+    let mut report = OptimizeReport { table: table.clone(), version: 0, bins: Vec::new() };
+    for attempt in 1..=MAX_ATTEMPTS {
+        let snapshot = lake.snapshot(table).await?;
+        report.version = report.version.max(snapshot.version);
+        if let Some(reason) = snapshot.write_refusal() {
+            return Err(LayoutError::Protected { table: table.to_string(), reason });
+        }
+        let target = snapshot.target_file_size(options.default_file_size);
+        let selection = select(&snapshot, &SelectionPolicy::new(options.full, target))?;
+        let mut replan = false;
+        for bin in &selection.bins {
+            match optimize_bin(lake, executor, &snapshot, bin, target, options).await? {
+                Some(done) => {
+                    report.version = report.version.max(done.version);
+                    report.bins.push(done);
+                }
+                None => {
+                    replan = true;
+                    break;
+                }
+            }
+        }
+        if !replan {
+            return Ok(report);
+        }
+        tracing::warn!(%table, attempt, "inputs changed, planning again");
+        lake.pause(attempt).await;
+    }
+    Err(LayoutError::TooManyConflicts { table: table.to_string(), attempts: MAX_ATTEMPTS })
+}
+
+async fn optimize_bin(
+    lake: &dyn Lake,
+    executor: &dyn Executor,
+    snapshot: &TableSnapshot,
+    bin: &Bin,
+    target: Bytes,
+    options: &OptimizeOptions,
+) -> Result<Option<BinReport>, LayoutError> {
+    let cluster_by = snapshot.cluster_by();
+    let cube = (!cluster_by.is_empty()).then(|| lake.unique_id());
+    let task = RewriteTask {
+        table: snapshot.table.to_string(),
+        location: snapshot.location.clone(),
+        version: snapshot.version,
+        inputs: bin.files.iter().map(|(file, _)| input_file(file)).collect(),
+        order: RowOrder::for_keys(&cluster_by),
+        target_files: bin.bytes().0.div_ceil(target.0.max(1)).max(1),
+        stats_columns: cluster_by.clone(),
+        indexed_columns: ddl::indexed_columns(snapshot),
+        file_prefix: lake.unique_id(),
+        tags: cube.as_deref().map(|cube| zcube::tags(cube, &cluster_by)).unwrap_or_default(),
+        clustering_provider: cube.as_ref().map(|_| zcube::PROVIDER.to_owned()),
+        modification_time: options.now.epoch_ms(),
+        data_change: false,
+        iterators: None,
+    };
+    let output = run_task(lake, executor, snapshot, &task).await?;
+    if output.rows_in != output.rows_out || lost_rows(&task, &output) {
+        discard_output(lake, &snapshot.table, &output).await;
+        return Err(LayoutError::RowCount {
+            table: snapshot.table.to_string(),
+            rows_in: output.rows_in,
+            rows_out: output.rows_out,
+        });
+    }
+    let inputs: Vec<&AddFile> = bin.files.iter().map(|(file, _)| file).collect();
+    let info = optimize_info(snapshot, &inputs, &output, options);
+    let bytes_out = output.adds.iter().map(|add| Bytes(add.size)).sum();
+    let files_out = count(output.adds.len());
+    match commit_replacement(lake, snapshot, &inputs, &output, Scope::Rearrange, info).await? {
+        Replacement::Replan => Ok(None),
+        Replacement::Committed { version } => {
+            tracing::info!(table = %snapshot.table, version, files_in = inputs.len(), files_out, "bin committed");
+            Ok(Some(BinReport {
+                files_in: count(inputs.len()),
+                bytes_in: bin.bytes(),
+                files_out,
+                bytes_out,
+                reasons: bin.reasons(),
+                cube,
+                version,
+            }))
+        }
+    }
+}
+
+/// Describes a file to an executor.
+pub fn input_file(file: &AddFile) -> InputFile {
+    InputFile {
+        path: file.path.clone(),
+        size: file.size,
+        live_rows: file.rows().map(|rows| rows.saturating_sub(file.deleted_rows())),
+    }
+}
+
+async fn run_task(
+    lake: &dyn Lake,
+    executor: &dyn Executor,
+    snapshot: &TableSnapshot,
+    task: &RewriteTask,
+) -> Result<RewriteOutput, LayoutError> {
+    match executor.rewrite(task).await {
+        Ok(output) => Ok(output),
+        Err(source) => {
+            // An input that VACUUM or another optimizer removed looks like a read error; whether the
+            // table moved is for the caller's next snapshot to find out.
+            let moved = lake.commits_since(&snapshot.table, snapshot.version).await;
+            tracing::warn!(table = %snapshot.table, moved = moved.map(|c| c.len()).unwrap_or(0), "rewrite failed");
+            Err(LayoutError::Executor { table: snapshot.table.to_string(), source })
+        }
+    }
+}
+
+fn lost_rows(task: &RewriteTask, output: &RewriteOutput) -> bool {
+    let known: Option<u64> = task.inputs.iter().map(|input| input.live_rows).sum();
+    known.is_some_and(|known| known != output.rows_in)
+}
+
+/// Commits a prepared replacement of files, or cleans up after it.
+///
+/// # Errors
+/// Fails when another writer changed the table's rules, when other writers keep winning, or when
+/// storage fails. After a storage error the log is asked whether our commit arrived all the same;
+/// only when it certainly did not are the new files deleted.
+pub async fn commit_replacement(
+    lake: &dyn Lake,
+    snapshot: &TableSnapshot,
+    inputs: &[&AddFile],
+    output: &RewriteOutput,
+    scope: Scope,
+    commit_info: Value,
+) -> Result<Replacement, LayoutError> {
+    let table = &snapshot.table;
+    let intent = Intent { inputs: inputs.iter().map(|file| file.key()).collect(), scope };
+    let data_change = output.adds.iter().any(|add| add.data_change) || output.rows_in != output.rows_out;
+    let timestamp = commit_info.get("timestamp").and_then(Value::as_i64).unwrap_or_default();
+    let transaction = lake.unique_id();
+    let mut actions = vec![Action::CommitInfo(with_transaction(commit_info, &transaction))];
+    actions.extend(inputs.iter().map(|f| Action::Remove(Box::new(f.to_remove(timestamp, data_change)))));
+    actions.extend(output.adds.iter().map(|add| Action::Add(Box::new(add.clone()))));
+    let paths = paths_of(output);
+
+    let mut judged = snapshot.version;
+    for attempt in 1..=MAX_ATTEMPTS {
+        let winners = match lake.commits_since(table, judged).await {
+            Ok(winners) => winners,
+            Err(fault) => {
+                lake.discard(table, &paths).await;
+                return Err(fault.into());
+            }
+        };
+        match conflict::judge(&intent, &winners) {
+            Verdict::Clear => {}
+            Verdict::Replan { version } => {
+                tracing::warn!(%table, attempt, version, "inputs of the commit changed");
+                lake.discard(table, &paths).await;
+                return Ok(Replacement::Replan);
+            }
+            Verdict::Abort { version, what } => {
+                lake.discard(table, &paths).await;
+                return Err(LayoutError::Aborted { table: table.to_string(), version, what });
+            }
+        }
+        judged = winners.last().map_or(judged, |commit| commit.version);
+        match lake.put_if_absent(table, judged + 1, &actions).await {
+            Ok(PutOutcome::Committed) => return Ok(Replacement::Committed { version: judged + 1 }),
+            Ok(PutOutcome::Exists) => {
+                tracing::warn!(%table, attempt, version = judged + 1, "commit conflicted");
+                lake.pause(attempt).await;
+            }
+            Err(fault) => return settle(lake, table, judged, &transaction, &paths, fault).await,
+        }
+    }
+    lake.discard(table, &paths).await;
+    Err(LayoutError::TooManyConflicts { table: table.to_string(), attempts: MAX_ATTEMPTS })
+}
+
+/// Finds out whether a commit that answered with an error is in the log.
+async fn settle(
+    lake: &dyn Lake,
+    table: &TableName,
+    judged: u64,
+    transaction: &str,
+    paths: &[String],
+    fault: LakeFault,
+) -> Result<Replacement, LayoutError> {
+    let Ok(commits) = lake.commits_since(table, judged).await else {
+        tracing::error!(%table, "log unreadable after a failed commit; keeping the new files");
+        return Err(fault.into());
+    };
+    for commit in &commits {
+        let ours = commit.actions.iter().any(|action| {
+            matches!(action, Action::CommitInfo(info) if info.get("txnId").and_then(Value::as_str) == Some(transaction))
+        });
+        if ours {
+            return Ok(Replacement::Committed { version: commit.version });
+        }
+    }
+    lake.discard(table, paths).await;
+    Err(fault.into())
+}
+
+fn with_transaction(mut info: Value, transaction: &str) -> Value {
+    if let Some(object) = info.as_object_mut() {
+        object.insert("txnId".to_owned(), json!(transaction));
+        object.insert("engineInfo".to_owned(), json!(engine_info()));
+    }
+    info
+}
+
+/// Deletes files that will not be committed.
+pub(crate) async fn discard_output(lake: &dyn Lake, table: &TableName, output: &RewriteOutput) {
+    lake.discard(table, &paths_of(output)).await;
+}
+
+fn paths_of(output: &RewriteOutput) -> Vec<String> {
+    let unique: BTreeSet<&str> = output.adds.iter().map(|add| add.path.as_str()).collect();
+    unique.into_iter().map(ToOwned::to_owned).collect()
+}
+
+/// delta-spark's `OPTIMIZE` history entry (`DeltaOperations.scala`): parameters and metrics are text.
+fn optimize_info(
+    snapshot: &TableSnapshot,
+    inputs: &[&AddFile],
+    output: &RewriteOutput,
+    options: &OptimizeOptions,
+) -> Value {
+    let mut sizes: Vec<u64> = output.adds.iter().map(|add| add.size).collect();
+    sizes.sort_unstable();
+    let quantile = |percent: usize| {
+        sizes.get((sizes.len().saturating_sub(1)) * percent / 100).copied().unwrap_or(0).to_string()
+    };
+    let cluster_by = serde_json::to_string(&snapshot.cluster_by()).unwrap_or_default();
+    let removed_vectors = inputs.iter().filter(|file| file.deletion_vector.is_some()).count();
+    json!({
+        "timestamp": options.now.epoch_ms(),
+        "operation": "OPTIMIZE",
+        "operationParameters": {
+            "predicate": "[]",
+            "zOrderBy": "[]",
+            "clusterBy": cluster_by,
+            "auto": false,
+            "isFull": options.full,
+        },
+        "readVersion": snapshot.version,
+        "isolationLevel": "SnapshotIsolation",
+        "isBlindAppend": false,
+        "operationMetrics": {
+            "numRemovedFiles": inputs.len().to_string(),
+            "numRemovedBytes": inputs.iter().map(|f| f.size).sum::<u64>().to_string(),
+            "numAddedFiles": sizes.len().to_string(),
+            "numAddedBytes": sizes.iter().sum::<u64>().to_string(),
+            "numDeletionVectorsRemoved": removed_vectors.to_string(),
+            "minFileSize": quantile(0),
+            "p25FileSize": quantile(25),
+            "p50FileSize": quantile(50),
+            "p75FileSize": quantile(75),
+            "maxFileSize": quantile(100),
+        },
+    })
+}
+
+fn count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::Future,
+        pin::pin,
+        task::{Context, Poll, Waker},
+    };
+
+    use lakebed_model::{Bytes, Instant, TableName};
+
+    use super::{OptimizeOptions, OptimizeReport, optimize};
+    use crate::{
+        LayoutError,
+        action::Action,
+        ddl,
+        testing::{Call, FakeLake, plain_file},
+    };
+
+    /// The fake lake never waits, so a future is ready when first polled.
+    fn ready<F: Future>(future: F) -> F::Output {
+        match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(output) => output,
+            Poll::Pending => panic!("the fake lake waited"),
+        }
+    }
+
+    fn run(lake: &FakeLake) -> Result<OptimizeReport, LayoutError> {
+        let options = OptimizeOptions {
+            full: false,
+            default_file_size: Bytes(1_000),
+            now: Instant::from_epoch_ms(1),
+        };
+        ready(optimize(lake, lake, &TableName::new("t"), &options))
+    }
+
+    fn two_files() -> FakeLake {
+        FakeLake::new(&["a"], vec![plain_file("f1", 500), plain_file("f2", 500)])
+    }
+
+    fn rows(lake: &FakeLake) -> u64 {
+        lake.live().iter().filter_map(crate::action::AddFile::rows).sum()
+    }
+
+    #[test]
+    fn optimize_twice_does_nothing_the_second_time() {
+        let lake = two_files();
+        let report = run(&lake).unwrap();
+        assert_eq!((report.bins.len(), report.version, lake.live().len()), (1, 1, 1));
+        assert_eq!(run(&lake).unwrap().bins, []);
+        assert_eq!((lake.version(), rows(&lake)), (1, 200));
+    }
+
+    #[test]
+    fn concurrent_append_neither_loses_nor_doubles_rows() {
+        let lake = two_files();
+        lake.rival(1, vec![Action::Add(Box::new(plain_file("f3", 500)))]);
+        let report = run(&lake).unwrap();
+        assert_eq!((report.version, rows(&lake), lake.live().len()), (2, 300, 2));
+        assert_eq!(lake.unreferenced(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn concurrent_delete_of_an_input_replans_the_bin() {
+        let lake = two_files();
+        let gone = plain_file("f1", 500).to_remove(1, true);
+        lake.rival(1, vec![Action::Remove(Box::new(gone))]);
+        run(&lake).unwrap();
+        assert_eq!((rows(&lake), lake.live().len()), (100, 1));
+        assert_eq!(lake.unreferenced(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn changed_clustering_columns_abort_and_clean_up() {
+        let lake = two_files();
+        lake.rival(1, vec![Action::DomainMetadata(ddl::domain(&["b".into()]))]);
+        assert_eq!(
+            run(&lake).unwrap_err().to_string(),
+            "commit to table `t`: version 1 of another writer changed the clustering columns; nothing was committed"
+        );
+        assert_eq!((rows(&lake), lake.unreferenced()), (200, vec![]));
+    }
+
+    #[test]
+    fn every_fault_leaves_all_rows_and_no_file_behind() {
+        for call in [Call::Snapshot, Call::CommitsSince, Call::Put] {
+            let lake = two_files();
+            lake.fail(call, 1);
+            assert!(run(&lake).is_err(), "{call:?}");
+            assert_eq!((rows(&lake), lake.version()), (200, 0), "{call:?}");
+            assert_eq!(lake.unreferenced(), Vec::<String>::new(), "{call:?}");
+        }
+    }
+
+    #[test]
+    fn a_commit_whose_answer_was_lost_is_found_in_the_log() {
+        let lake = two_files();
+        lake.fail(Call::PutAnswerLost, 1);
+        assert_eq!(run(&lake).unwrap().version, 1);
+        assert_eq!((rows(&lake), lake.live().len()), (200, 1));
+    }
+}

@@ -1,0 +1,129 @@
+//! The state of one table at one version, as far as layout decisions need it.
+
+use std::collections::BTreeMap;
+
+use arrow::datatypes::SchemaRef;
+use lakebed_model::{Bytes, TableName};
+
+use crate::action::{AddFile, DomainMetadata, Protocol};
+
+/// A table at a version.
+#[derive(Debug, Clone)]
+pub struct TableSnapshot {
+    /// The table's name.
+    pub table: TableName,
+    /// Where its log lies, as a URL.
+    pub location: String,
+    /// The version.
+    pub version: u64,
+    /// Logical schema.
+    pub schema: SchemaRef,
+    /// Reader and writer requirements.
+    pub protocol: Protocol,
+    /// Table properties.
+    pub properties: BTreeMap<String, String>,
+    /// Hive-style partition columns.
+    pub partition_columns: Vec<String>,
+    /// The `delta.clustering` domain, when the table has one.
+    pub clustering: Option<DomainMetadata>,
+    /// Live files.
+    pub files: Vec<AddFile>,
+}
+
+impl TableSnapshot {
+    /// Returns the clustering columns as dotted names; empty when the table has none.
+    #[must_use]
+    pub fn cluster_by(&self) -> Vec<String> {
+        self.clustering.as_ref().map(crate::ddl::parse_domain).unwrap_or_default()
+    }
+
+    /// Sums the sizes of the live files.
+    #[must_use]
+    pub fn bytes(&self) -> Bytes {
+        self.files.iter().map(|file| Bytes(file.size)).sum()
+    }
+
+    /// Sums the rows of the live files, less deleted ones, where all files state their rows.
+    #[must_use]
+    pub fn rows(&self) -> Option<u64> {
+        self.files.iter().map(|file| Some(file.rows()?.saturating_sub(file.deleted_rows()))).sum()
+    }
+
+    /// Returns the size a file should have: `delta.targetFileSize` where set, else `default`.
+    #[must_use]
+    pub fn target_file_size(&self, default: Bytes) -> Bytes {
+        self.properties
+            .get("delta.targetFileSize")
+            .and_then(|text| Bytes::parse(text).ok())
+            .filter(|size| size.0 > 0)
+            .unwrap_or(default)
+    }
+
+    /// Tells why this engine must not write the table, if so.
+    ///
+    /// A feature we do not know how to keep would be broken silently by a rewrite, so every writer
+    /// feature outside the list below refuses, by name.
+    #[must_use]
+    pub fn write_refusal(&self) -> Option<String> {
+        const KEPT: [&str; 9] = [
+            "appendOnly",
+            "invariants",
+            "checkConstraints",
+            "clustering",
+            "domainMetadata",
+            "deletionVectors",
+            "timestampNtz",
+            "v2Checkpoint",
+            "vacuumProtocolCheck",
+        ];
+        if !self.partition_columns.is_empty() {
+            return Some(format!(
+                "it is partitioned by ({}); a clustered table cannot be",
+                self.partition_columns.join(", ")
+            ));
+        }
+        let mut unknown: Vec<&str> = self
+            .protocol
+            .writer_features
+            .iter()
+            .flatten()
+            .chain(self.protocol.reader_features.iter().flatten())
+            .map(String::as_str)
+            .filter(|feature| !KEPT.contains(feature) && self.feature_matters(feature))
+            .collect();
+        unknown.sort_unstable();
+        unknown.dedup();
+        if !unknown.is_empty() {
+            return Some(format!(
+                "it uses table features this engine cannot keep: {}",
+                unknown.join(", ")
+            ));
+        }
+        if self.protocol.min_writer_version < 7 {
+            let mapped = self.properties.get("delta.columnMapping.mode").map(String::as_str);
+            if let Some(mode) = mapped.filter(|mode| *mode != "none") {
+                return Some(format!(
+                    "it uses table features this engine cannot keep: columnMapping (mode {mode})"
+                ));
+            }
+        }
+        None
+    }
+
+    /// A listed feature that the table's properties do not switch on does not bind a rewrite:
+    /// listing features in the protocol is enough to satisfy them.
+    fn feature_matters(&self, feature: &str) -> bool {
+        let on = |property: &str| {
+            self.properties.get(property).is_some_and(|v| v.eq_ignore_ascii_case("true"))
+        };
+        match feature {
+            "changeDataFeed" => on("delta.enableChangeDataFeed"),
+            "columnMapping" => {
+                self.properties.get("delta.columnMapping.mode").is_some_and(|mode| mode != "none")
+            }
+            "inCommitTimestamp" => on("delta.enableInCommitTimestamps"),
+            "typeWidening" | "typeWidening-preview" => on("delta.enableTypeWidening"),
+            _ => true,
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! A lake in memory that fails on request, for tests of whoever drives a lake.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use arrow::datatypes::{DataType, Field, Schema};
+use async_trait::async_trait;
+use lakebed_model::TableName;
+
+use crate::{
+    Commit, Executor, ExecutorError, Lake, LakeFault, PutOutcome, RewriteOutput, RewriteTask,
+    TableSnapshot,
+    action::{Action, AddFile, Protocol},
+    ddl, zcube,
+};
+
+/// A call of [`Lake`] that a [`FakeLake`] can fail, or die after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Call {
+    /// [`Lake::snapshot`]
+    Snapshot,
+    /// [`Lake::commits_since`]
+    CommitsSince,
+    /// [`Lake::put_if_absent`] that writes nothing.
+    Put,
+    /// [`Lake::put_if_absent`] that writes and then reports an error all the same.
+    PutAnswerLost,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    log: Vec<Vec<Action>>,
+    /// Files that exist in storage.
+    stored: BTreeSet<String>,
+    /// Which occurrence of which call fails.
+    faults: BTreeMap<Call, BTreeSet<u32>>,
+    calls: BTreeMap<Call, u32>,
+    /// Commits that slip in before the n-th put.
+    rivals: BTreeMap<u32, Vec<Action>>,
+    ids: u32,
+}
+
+/// One table in memory.
+#[derive(Debug, Default)]
+pub struct FakeLake {
+    state: Mutex<State>,
+}
+
+impl FakeLake {
+    /// Makes a table with columns `a`, `b` (bigint), `s` (string), clustered by `cluster_by`.
+    #[must_use]
+    pub fn new(cluster_by: &[&str], files: Vec<AddFile>) -> Self {
+        let lake = Self::default();
+        let mut actions = vec![
+            Action::Protocol(protocol()),
+            Action::Metadata(serde_json::json!({ "id": "fake" })),
+            Action::DomainMetadata(ddl::domain(&names(cluster_by))),
+        ];
+        let mut state = lake.state();
+        for file in files {
+            state.stored.insert(file.path.clone());
+            actions.push(Action::Add(Box::new(file)));
+        }
+        state.log.push(actions);
+        drop(state);
+        lake
+    }
+
+    /// Fails the n-th (from 1) occurrence of a call.
+    pub fn fail(&self, call: Call, occurrence: u32) {
+        self.state().faults.entry(call).or_default().insert(occurrence);
+    }
+
+    /// Lets another writer commit just before the n-th (from 1) put.
+    pub fn rival(&self, before_put: u32, actions: Vec<Action>) {
+        self.state().rivals.insert(before_put, actions);
+    }
+
+    /// Returns the live files by replaying the log.
+    #[must_use]
+    pub fn live(&self) -> Vec<AddFile> {
+        replay(&self.state().log)
+    }
+
+    /// Returns stored files that no live file names.
+    #[must_use]
+    pub fn unreferenced(&self) -> Vec<String> {
+        let state = self.state();
+        let named: BTreeSet<String> = state
+            .log
+            .iter()
+            .flatten()
+            .filter_map(|action| match action {
+                Action::Add(add) => Some(add.path.clone()),
+                _ => None,
+            })
+            .collect();
+        state.stored.difference(&named).cloned().collect()
+    }
+
+    /// Returns the newest version.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        u64::try_from(self.state().log.len()).unwrap_or(0).saturating_sub(1)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fault(&self, call: Call) -> Option<LakeFault> {
+        let mut state = self.state();
+        let count = state.calls.entry(call).or_default();
+        *count += 1;
+        let count = *count;
+        state.faults.get(&call).is_some_and(|at| at.contains(&count)).then(|| LakeFault::Storage {
+            action: format!("{call:?} {count} of"),
+            table: "t".to_owned(),
+            location: "memory:///t".to_owned(),
+            source: "injected fault".into(),
+        })
+    }
+}
+
+#[async_trait]
+impl Lake for FakeLake {
+    async fn snapshot(&self, _table: &TableName) -> Result<TableSnapshot, LakeFault> {
+        if let Some(fault) = self.fault(Call::Snapshot) {
+            return Err(fault);
+        }
+        let state = self.state();
+        let mut taken = snapshot(&[], replay(&state.log));
+        taken.version = u64::try_from(state.log.len()).unwrap_or(0).saturating_sub(1);
+        taken.clustering = state.log.iter().flatten().rev().find_map(|action| match action {
+            Action::DomainMetadata(domain) if domain.domain == ddl::DOMAIN => Some(domain.clone()),
+            _ => None,
+        });
+        Ok(taken)
+    }
+
+    async fn commits_since(
+        &self,
+        _table: &TableName,
+        version: u64,
+    ) -> Result<Vec<Commit>, LakeFault> {
+        if let Some(fault) = self.fault(Call::CommitsSince) {
+            return Err(fault);
+        }
+        let state = self.state();
+        Ok(state
+            .log
+            .iter()
+            .zip(0u64..)
+            .filter(|(_, v)| *v > version)
+            .map(|(actions, version)| Commit { version, actions: actions.clone() })
+            .collect())
+    }
+
+    async fn put_if_absent(
+        &self,
+        _table: &TableName,
+        version: u64,
+        actions: &[Action],
+    ) -> Result<PutOutcome, LakeFault> {
+        let put = self.fault(Call::Put);
+        {
+            let mut state = self.state();
+            let count = state.calls.get(&Call::Put).copied().unwrap_or(0);
+            if let Some(rival) = state.rivals.remove(&count) {
+                state.log.push(rival);
+            }
+        }
+        if let Some(fault) = put {
+            return Err(fault);
+        }
+        let lost = self.fault(Call::PutAnswerLost);
+        let mut state = self.state();
+        if u64::try_from(state.log.len()).unwrap_or(0) != version {
+            return Ok(PutOutcome::Exists);
+        }
+        state.log.push(actions.to_vec());
+        drop(state);
+        lost.map_or(Ok(PutOutcome::Committed), Err)
+    }
+
+    async fn discard(&self, _table: &TableName, paths: &[String]) {
+        let mut state = self.state();
+        for path in paths {
+            state.stored.remove(path);
+        }
+    }
+
+    async fn pause(&self, _attempt: u32) {}
+
+    fn unique_id(&self) -> String {
+        let mut state = self.state();
+        state.ids += 1;
+        format!("id-{}", state.ids)
+    }
+}
+
+/// Keeps row counts and writes one file per task.
+#[async_trait]
+impl Executor for FakeLake {
+    async fn rewrite(&self, task: &RewriteTask) -> Result<RewriteOutput, ExecutorError> {
+        let rows: u64 = task.inputs.iter().filter_map(|input| input.live_rows).sum();
+        let bytes: u64 = task.inputs.iter().map(|input| input.size).sum();
+        let mut file = plain_file(&format!("{}.parquet", task.file_prefix), bytes);
+        file.stats = Some(format!("{{\"numRecords\":{rows}}}"));
+        file.tags = Some(task.tags.iter().map(|(k, v)| (k.clone(), Some(v.clone()))).collect());
+        file.clustering_provider.clone_from(&task.clustering_provider);
+        file.data_change = task.data_change;
+        self.state().stored.insert(file.path.clone());
+        Ok(RewriteOutput { adds: vec![file], rows_in: rows, rows_out: rows, steps: Vec::new() })
+    }
+}
+
+fn replay(log: &[Vec<Action>]) -> Vec<AddFile> {
+    let mut live: BTreeMap<String, AddFile> = BTreeMap::new();
+    for actions in log {
+        for action in actions {
+            if let Action::Remove(remove) = action {
+                live.remove(&remove.path);
+            }
+        }
+        for action in actions {
+            if let Action::Add(add) = action {
+                live.insert(add.path.clone(), (**add).clone());
+            }
+        }
+    }
+    live.into_values().collect()
+}
+
+fn names(columns: &[&str]) -> Vec<String> {
+    columns.iter().map(|column| (*column).to_owned()).collect()
+}
+
+fn protocol() -> Protocol {
+    Protocol {
+        min_reader_version: 1,
+        min_writer_version: 7,
+        reader_features: None,
+        writer_features: Some(names(&["clustering", "domainMetadata"])),
+    }
+}
+
+/// Builds a snapshot of a table `t` with columns `a`, `b` (bigint) and `s` (string).
+#[must_use]
+pub fn snapshot(cluster_by: &[&str], files: Vec<AddFile>) -> TableSnapshot {
+    TableSnapshot {
+        table: TableName::new("t"),
+        location: "memory:///t".to_owned(),
+        version: 0,
+        schema: Arc::new(Schema::new(vec![
+            Field::new("a", DataType::Int64, true),
+            Field::new("b", DataType::Int64, true),
+            Field::new("s", DataType::Utf8, true),
+        ])),
+        protocol: protocol(),
+        properties: BTreeMap::new(),
+        partition_columns: Vec::new(),
+        clustering: Some(ddl::domain(&names(cluster_by))),
+        files,
+    }
+}
+
+/// Builds a file that nobody clustered, with 100 rows.
+#[must_use]
+pub fn plain_file(path: &str, size: u64) -> AddFile {
+    AddFile {
+        path: path.to_owned(),
+        partition_values: BTreeMap::new(),
+        size,
+        modification_time: 0,
+        data_change: true,
+        stats: Some("{\"numRecords\":100}".to_owned()),
+        tags: None,
+        deletion_vector: None,
+        base_row_id: None,
+        default_row_commit_version: None,
+        clustering_provider: None,
+    }
+}
+
+/// Builds a file of a cube.
+#[must_use]
+pub fn clustered_file(path: &str, size: u64, cube: &str, cluster_by: &[&str]) -> AddFile {
+    let tags = zcube::tags(cube, &names(cluster_by));
+    AddFile {
+        tags: Some(tags.into_iter().map(|(k, v)| (k, Some(v))).collect()),
+        clustering_provider: Some(zcube::PROVIDER.to_owned()),
+        ..plain_file(path, size)
+    }
+}

@@ -1,0 +1,63 @@
+//! Bytes a layout saves: two models of what a logged scan reads, and their difference.
+//!
+//! [`Replay`] is exact and knows the present layout only; [`Simulate`] predicts any layout from a
+//! sample. A candidate's benefit is what the first says minus what the second says, summed over the
+//! window's scans, with an interval over the statements.
+
+mod bootstrap;
+mod replay;
+mod simulate;
+
+use std::fmt;
+
+pub(crate) use bootstrap::Resamples;
+pub use replay::Replay;
+pub use simulate::{DENSE_ROWS_PER_FILE, MAX_PSEUDO_FILES, MIN_ROWS_PER_FILE, Simulate};
+
+use crate::{Layout, LoggedScan, TableEvidence};
+
+/// What one scan reads of its table.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Reading {
+    /// Files; a fraction where predicted.
+    pub files: f64,
+    /// Bytes of whole files.
+    pub bytes: f64,
+}
+
+/// Predicts what logged scans read of a table.
+///
+/// Implementers must give one reading per scan, in order, between nothing and the whole table, and
+/// the same readings for the same input. They must err towards reading more.
+pub trait BenefitModel: fmt::Debug {
+    /// Returns the model's name.
+    fn name(&self) -> &'static str;
+
+    /// Does once what does not depend on the layout.
+    fn prepare<'a>(
+        &self,
+        evidence: &'a TableEvidence,
+        scans: &'a [LoggedScan],
+    ) -> Box<dyn WhatIf + 'a>;
+}
+
+/// A table and its scans, ready to be asked about layouts.
+pub trait WhatIf: fmt::Debug {
+    /// Predicts each scan's reading under a layout.
+    fn readings(&self, layout: &Layout) -> Vec<Reading>;
+}
+
+/// What a layout saves in one window; negative where it reads more than the present one.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct BenefitEstimate {
+    /// Bytes saved by the window's statements.
+    pub expected_bytes: f64,
+    /// The 5th percentile over resampled statements.
+    pub low_bytes: f64,
+    /// The 95th percentile over resampled statements.
+    pub high_bytes: f64,
+    /// Files that a scan reads now, on average.
+    pub files_read_now: f64,
+    /// Files that a scan would read, on average.
+    pub files_read_then: f64,
+}

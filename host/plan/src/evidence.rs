@@ -1,0 +1,77 @@
+//! What is known of a table when its layout is planned.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use lakebed_model::{Bytes, FileView, Literal, TableName};
+
+/// How a table's rows are laid out over its files. On one Delta table the two exclude each other.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Layout {
+    /// Clustering columns; their order carries no meaning to the rewriter.
+    pub cluster_by: Vec<String>,
+    /// Directory partition columns.
+    pub partition_by: Vec<String>,
+}
+
+impl Layout {
+    /// Builds a layout clustered by these columns.
+    #[must_use]
+    pub const fn clustered(columns: Vec<String>) -> Self {
+        Self { cluster_by: columns, partition_by: Vec::new() }
+    }
+
+    /// Tells whether both layouts place rows in the same way: the same sets of columns.
+    #[must_use]
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        let set = |columns: &[String]| columns.iter().cloned().collect::<BTreeSet<_>>();
+        set(&self.cluster_by) == set(&other.cluster_by)
+            && set(&self.partition_by) == set(&other.partition_by)
+    }
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.cluster_by.is_empty(), self.partition_by.is_empty()) {
+            (true, true) => f.write_str("no layout"),
+            (false, _) => write!(f, "clustered by ({})", self.cluster_by.join(", ")),
+            (true, false) => write!(f, "partitioned by ({})", self.partition_by.join(", ")),
+        }
+    }
+}
+
+/// Rows of a table drawn uniformly, column by column; entry `i` of every column is of the same row.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TableSample {
+    /// Values by column name; `None` is null.
+    pub columns: BTreeMap<String, Vec<Option<Literal>>>,
+    /// How many rows were drawn; the length of every column.
+    pub rows: usize,
+}
+
+/// A table's snapshot as the planner sees it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableEvidence {
+    /// The table.
+    pub table: TableName,
+    /// The snapshot's version.
+    pub version: u64,
+    /// The layout the table declares now.
+    pub current: Layout,
+    /// Size of the live files.
+    pub bytes: Bytes,
+    /// Live rows.
+    pub rows: u64,
+    /// The live files with their statistics.
+    pub files: Vec<FileView>,
+    /// How many files a rewrite would give.
+    pub target_files: u64,
+    /// Columns that may be clustering keys: their type can be ordered and has file statistics.
+    pub eligible_columns: BTreeSet<String>,
+    /// A uniform sample of the eligible columns.
+    pub sample: TableSample,
+    /// Why the table must not be rewritten, if so: fits after "the table is protected:".
+    pub protected: Option<String>,
+}

@@ -1,0 +1,455 @@
+//! The one call: evidence in, plan out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lakebed_graph::JoinGraph;
+use lakebed_model::{Bytes, TableName, Workload};
+
+use crate::{
+    CandidateFacts, CostModel, Layout, LayoutPlan, LoggedScan, PlanError, PlannedAction, Rejection,
+    Savings, Search, Settings, TableEvidence,
+    benefit::{BenefitModel, Replay, Resamples, Simulate},
+    candidates::{
+        Candidate, ColumnUse, RefusedColumn, column_uses, interesting_columns, key_sets,
+        saving_alone, without_superfluous,
+    },
+    contract,
+    cost::{rewrite_bytes, storage_bytes},
+    explain::Story,
+    identity, logged_scans,
+    search::{PlanOption, Problem, Solution, TableOptions},
+};
+
+/// Plans the layouts of a lake's tables for a workload.
+///
+/// The graph must be that of the workload; when it is scored, better edges' columns come first. A
+/// candidate is taken only if its net present value and the low end of its saving are above 0.
+///
+/// # Errors
+/// Fails when evidence is contradictory, a setting makes no sense, the cost model fails or does not
+/// return one finite value per candidate, or the search breaks its contract.
+pub fn plan(
+    graph: &JoinGraph,
+    workload: &Workload,
+    evidence: &[TableEvidence],
+    cost: &dyn CostModel,
+    search: &dyn Search,
+    settings: &Settings,
+) -> Result<LayoutPlan, PlanError> {
+    check_inputs(evidence, settings)?;
+    let scans = logged_scans(workload);
+    let mut evidence: Vec<&TableEvidence> = evidence.iter().collect();
+    evidence.sort_by(|a, b| a.table.cmp(&b.table));
+    let mut prospects: Vec<Prospect<'_>> = evidence
+        .iter()
+        .map(|evidence| {
+            let scans = scans.get(&evidence.table).map_or(&[][..], Vec::as_slice);
+            Prospect::new(evidence, scans, graph)
+        })
+        .collect();
+    value(&mut prospects, cost, settings)?;
+    let offered: Vec<Vec<Candidate>> = prospects.iter().map(Prospect::offered).collect();
+    let problem = problem(&prospects, &offered, settings)?;
+    let solution = search.search(&problem);
+    contract::check_solution(&problem, &solution)
+        .map_err(|breach| PlanError::Search { search: search.name().to_owned(), breach })?;
+    let chosen: Vec<Option<&Candidate>> = offered
+        .iter()
+        .zip(&solution.choices)
+        .map(|(offered, choice)| choice.checked_sub(1).map(|index| &offered[index]))
+        .collect();
+    let mut rejected = absent_tables(graph, &evidence);
+    let left = [
+        ("rewrite", rest(settings.rewrite_budget, &prospects, &chosen, rewrite_bytes)),
+        ("storage", rest(settings.storage_budget, &prospects, &chosen, storage_bytes)),
+    ];
+    for (prospect, chosen) in prospects.iter().zip(&chosen) {
+        rejected.extend(prospect.rejections(graph, *chosen, &left, settings));
+    }
+    rejected.sort_by(|a, b| (&a.table, &a.to).cmp(&(&b.table, &b.to)));
+    let plan = LayoutPlan {
+        id: String::new(),
+        snapshot_versions: evidence.iter().map(|e| (e.table.clone(), e.version)).collect(),
+        window: workload.window,
+        settings: *settings,
+        cost_model: cost.name().to_owned(),
+        search: search.name().to_owned(),
+        npv_bytes: solution.npv,
+        upper_bound_bytes: solution.upper_bound,
+        gap: gap(&solution),
+        proven: solution.proven,
+        nodes: solution.nodes,
+        actions: actions(graph, &prospects, &chosen),
+        rejected,
+    };
+    tracing::info!(
+        tables = prospects.len(),
+        actions = plan.actions.len(),
+        npv_bytes = plan.npv_bytes,
+        gap = plan.gap,
+        proven = plan.proven,
+        nodes = plan.nodes,
+        "layout planned"
+    );
+    Ok(LayoutPlan { id: identity::identify(&plan), ..plan })
+}
+
+/// A table with all that may become of it.
+#[derive(Debug)]
+struct Prospect<'a> {
+    evidence: &'a TableEvidence,
+    uses: BTreeMap<String, ColumnUse>,
+    /// Statements that scan the table.
+    statements: u64,
+    /// Why the table is left as it is whatever its candidates.
+    obstacle: Option<String>,
+    candidates: Vec<Candidate>,
+    refused: Vec<RefusedColumn>,
+}
+
+impl<'a> Prospect<'a> {
+    fn new(evidence: &'a TableEvidence, scans: &'a [LoggedScan], graph: &JoinGraph) -> Self {
+        let uses = column_uses(evidence, scans, graph);
+        let resamples = Resamples::new(scans);
+        let mut prospect = Self {
+            evidence,
+            statements: resamples.statements() as u64,
+            obstacle: obstacle(evidence, scans, &uses),
+            uses,
+            candidates: Vec::new(),
+            refused: Vec::new(),
+        };
+        if prospect.obstacle.is_none() {
+            prospect.simulate(scans, &resamples);
+        }
+        prospect
+    }
+
+    fn simulate(&mut self, scans: &[LoggedScan], resamples: &Resamples) {
+        let what_if = Simulate.prepare(self.evidence, scans);
+        let now = Replay.prepare(self.evidence, scans).readings(&self.evidence.current);
+        let now_bytes: f64 = now.iter().map(|reading| reading.bytes).sum();
+        let (columns, refused) = interesting_columns(self.evidence, &self.uses, |column| {
+            saving_alone(what_if.as_ref(), now_bytes, column)
+        });
+        self.refused = refused;
+        self.candidates = key_sets(&columns)
+            .into_iter()
+            .map(|keys| {
+                let then = what_if.readings(&Layout::clustered(keys.clone()));
+                Candidate { estimate: resamples.estimate(&now, &then), keys, npv: 0.0 }
+            })
+            .collect();
+        tracing::debug!(
+            table = %self.evidence.table,
+            scans = scans.len(),
+            candidates = self.candidates.len(),
+            "candidates simulated"
+        );
+    }
+
+    /// Lists the candidates that the search may choose from.
+    ///
+    /// Savings are measured against the files as they lie, which may not follow the declared keys
+    /// yet; so a candidate must also save more than finishing the declared layout would.
+    fn offered(&self) -> Vec<Candidate> {
+        let declared = self.candidates.iter().find(|candidate| self.is_current(candidate));
+        let least = declared.map_or(0.0, |candidate| candidate.estimate.expected_bytes.max(0.0));
+        let worthwhile = self
+            .candidates
+            .iter()
+            .filter(|candidate| {
+                candidate.npv > 0.0
+                    && candidate.estimate.low_bytes > 0.0
+                    && candidate.estimate.expected_bytes > least
+            })
+            .cloned()
+            .collect();
+        without_superfluous(worthwhile)
+    }
+
+    fn is_current(&self, candidate: &Candidate) -> bool {
+        Layout::clustered(candidate.keys.clone()).is_same_as(&self.evidence.current)
+    }
+
+    fn story<'s>(&'s self, graph: &'s JoinGraph) -> Story<'s> {
+        Story {
+            table: &self.evidence.table,
+            graph,
+            uses: &self.uses,
+            statements: self.statements,
+            files_now: self.evidence.files.len() as u64,
+            files_then: self.evidence.target_files,
+            rewrite_bytes: rewrite_bytes(self.evidence),
+            storage_bytes: storage_bytes(self.evidence),
+        }
+    }
+
+    fn rejections(
+        &self,
+        graph: &JoinGraph,
+        chosen: Option<&Candidate>,
+        left: &[(&str, Option<Bytes>)],
+        settings: &Settings,
+    ) -> Vec<Rejection> {
+        let reject =
+            |to: Layout, why: String| Rejection { table: self.evidence.table.clone(), to, why };
+        if let Some(why) = &self.obstacle {
+            return vec![reject(self.evidence.current.clone(), why.clone())];
+        }
+        let mut rejections: Vec<Rejection> = self
+            .refused
+            .iter()
+            .map(|refused| {
+                reject(Layout::clustered(vec![refused.column.clone()]), refused.why.clone())
+            })
+            .collect();
+        let is_other =
+            |candidate: &&Candidate| chosen.is_none_or(|chosen| chosen.keys != candidate.keys);
+        let best = self.candidates.iter().filter(is_other).max_by(|a, b| {
+            let size = |candidate: &Candidate| std::cmp::Reverse(candidate.keys.len());
+            a.npv.total_cmp(&b.npv).then_with(|| size(a).cmp(&size(b)))
+        });
+        if let Some(best) = best {
+            let story = self.story(graph);
+            let why = if self.is_current(best) {
+                format!("already {}: OPTIMIZE keeps it that way", self.evidence.current)
+            } else if let Some(why) = story.worthless(best, settings) {
+                why
+            } else if let Some(chosen) = chosen {
+                story.second_to(best, chosen)
+            } else {
+                story.over_budget(left)
+            };
+            rejections.push(reject(Layout::clustered(best.keys.clone()), why));
+        }
+        rejections
+    }
+}
+
+/// Says why a table cannot gain from any layout.
+fn obstacle(
+    evidence: &TableEvidence,
+    scans: &[LoggedScan],
+    uses: &BTreeMap<String, ColumnUse>,
+) -> Option<String> {
+    if let Some(why) = &evidence.protected {
+        return Some(format!("the table is protected: {why}"));
+    }
+    if !evidence.current.partition_by.is_empty() {
+        return Some(format!(
+            "{}: clustering and partitioning exclude each other",
+            evidence.current
+        ));
+    }
+    if evidence.files.is_empty() {
+        return Some("empty: no file to lay out".to_owned());
+    }
+    if scans.is_empty() && uses.is_empty() {
+        return Some("no statement of the window reads it".to_owned());
+    }
+    if evidence.files.len() == 1 && evidence.target_files <= 1 {
+        return Some("one file: nothing to skip".to_owned());
+    }
+    uses.is_empty().then(|| "no statement filters or joins it by a column".to_owned())
+}
+
+fn check_inputs(evidence: &[TableEvidence], settings: &Settings) -> Result<(), PlanError> {
+    let discount_rate = settings.discount_rate;
+    if !discount_rate.is_finite() || discount_rate < 0.0 {
+        return Err(PlanError::DiscountRate { discount_rate });
+    }
+    let mut seen = BTreeSet::new();
+    for TableEvidence { table, sample, .. } in evidence {
+        if !seen.insert(table) {
+            return Err(PlanError::DuplicateEvidence { table: table.clone() });
+        }
+        let uneven = sample.columns.iter().find(|(_, values)| values.len() != sample.rows);
+        if let Some((column, values)) = uneven {
+            return Err(PlanError::UnevenSample {
+                table: table.clone(),
+                column: column.clone(),
+                expected: sample.rows,
+                found: values.len(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Asks the cost model for the value of all candidates at once.
+fn value(
+    prospects: &mut [Prospect<'_>],
+    cost: &dyn CostModel,
+    settings: &Settings,
+) -> Result<(), PlanError> {
+    let facts: Vec<CandidateFacts> = prospects
+        .iter()
+        .flat_map(|prospect| {
+            prospect.candidates.iter().map(|candidate| CandidateFacts {
+                saves_bytes_per_window: candidate.estimate.expected_bytes,
+                rewrite_bytes: rewrite_bytes(prospect.evidence).as_f64(),
+                storage_bytes: storage_bytes(prospect.evidence).as_f64(),
+            })
+        })
+        .collect();
+    let values =
+        if facts.is_empty() { Vec::new() } else { cost.net_present_values(&facts, settings)? };
+    if values.len() != facts.len() {
+        return Err(PlanError::ValueCount {
+            model: cost.name().to_owned(),
+            expected: facts.len(),
+            found: values.len(),
+        });
+    }
+    let mut values = values.into_iter();
+    for prospect in prospects {
+        for (candidate, npv) in prospect.candidates.iter_mut().zip(values.by_ref()) {
+            if !npv.is_finite() {
+                return Err(PlanError::ValueNotFinite {
+                    model: cost.name().to_owned(),
+                    table: prospect.evidence.table.clone(),
+                    columns: candidate.keys.join(", "),
+                    npv,
+                });
+            }
+            candidate.npv = npv;
+        }
+    }
+    Ok(())
+}
+
+fn problem(
+    prospects: &[Prospect<'_>],
+    offered: &[Vec<Candidate>],
+    settings: &Settings,
+) -> Result<Problem, PlanError> {
+    let tables = prospects
+        .iter()
+        .zip(offered)
+        .map(|(prospect, offered)| TableOptions {
+            table: prospect.evidence.table.clone(),
+            options: std::iter::once(PlanOption::default())
+                .chain(offered.iter().map(|candidate| PlanOption {
+                    npv: candidate.npv,
+                    rewrite_bytes: rewrite_bytes(prospect.evidence),
+                    storage_bytes: storage_bytes(prospect.evidence),
+                }))
+                .collect(),
+        })
+        .collect();
+    // Ranges are carried over joins before the simulation, so each table's saving already counts
+    // what its join partners ask of it, and no value is left to a pair.
+    let bonds = Vec::new();
+    Ok(Problem::new(tables, bonds, settings.rewrite_budget, settings.storage_budget)?)
+}
+
+/// Returns what chosen candidates leave of a budget.
+fn rest(
+    budget: Option<Bytes>,
+    prospects: &[Prospect<'_>],
+    chosen: &[Option<&Candidate>],
+    cost: fn(&TableEvidence) -> Bytes,
+) -> Option<Bytes> {
+    let spent: Bytes = prospects
+        .iter()
+        .zip(chosen)
+        .filter(|(_, chosen)| chosen.is_some())
+        .map(|(prospect, _)| cost(prospect.evidence))
+        .sum();
+    budget.map(|budget| Bytes(budget.0.saturating_sub(spent.0)))
+}
+
+fn gap(solution: &Solution) -> f64 {
+    if solution.proven || solution.upper_bound <= 0.0 {
+        0.0
+    } else {
+        ((solution.upper_bound - solution.npv) / solution.upper_bound).max(0.0)
+    }
+}
+
+fn absent_tables(graph: &JoinGraph, evidence: &[&TableEvidence]) -> Vec<Rejection> {
+    graph
+        .tables()
+        .iter()
+        .filter(|table| evidence.binary_search_by(|known| known.table.cmp(table)).is_err())
+        .map(|table| Rejection {
+            table: table.clone(),
+            to: Layout::default(),
+            why: "not in the lake".to_owned(),
+        })
+        .collect()
+}
+
+fn actions(
+    graph: &JoinGraph,
+    prospects: &[Prospect<'_>],
+    chosen: &[Option<&Candidate>],
+) -> Vec<PlannedAction> {
+    let taken: BTreeMap<&TableName, (&Prospect<'_>, &Candidate)> = prospects
+        .iter()
+        .zip(chosen)
+        .filter_map(|(prospect, chosen)| Some((&prospect.evidence.table, (prospect, (*chosen)?))))
+        .collect();
+    let groups = groups(graph, &taken);
+    let mut actions: Vec<PlannedAction> = taken
+        .iter()
+        .map(|(table, (prospect, candidate))| {
+            let story = prospect.story(graph);
+            let saved = &candidate.estimate;
+            PlannedAction {
+                table: (*table).clone(),
+                from: prospect.evidence.current.clone(),
+                to: Layout::clustered(candidate.keys.clone()),
+                group: groups[table],
+                rewrite_bytes: story.rewrite_bytes,
+                storage_bytes: story.storage_bytes,
+                saves: Savings {
+                    expected: Bytes::from_f64(saved.expected_bytes),
+                    low: Bytes::from_f64(saved.low_bytes),
+                    high: Bytes::from_f64(saved.high_bytes),
+                },
+                npv_bytes: candidate.npv,
+                break_even_queries: story.break_even_queries(saved),
+                because: story.because(candidate),
+            }
+        })
+        .collect();
+    actions.sort_by(|a, b| (a.group, &a.table).cmp(&(b.group, &b.table)));
+    actions
+}
+
+/// Numbers groups of tables, by their first names: a join with a key on both sides unites them.
+fn groups<'a>(
+    graph: &JoinGraph,
+    taken: &BTreeMap<&'a TableName, (&Prospect<'_>, &Candidate)>,
+) -> BTreeMap<&'a TableName, u32> {
+    let mut leader: BTreeMap<&TableName, &TableName> =
+        taken.keys().map(|&table| (table, table)).collect();
+    let has_key = |table: &TableName, column: &String| {
+        taken.get(table).is_some_and(|(_, candidate)| candidate.keys.contains(column))
+    };
+    for edge in graph.edges() {
+        let (left, right) = (&edge.stats.left, &edge.stats.right);
+        let is_served = edge.stats.pairs.iter().any(|(a, b)| has_key(left, a) && has_key(right, b));
+        if !is_served {
+            continue;
+        }
+        let (a, b) = (leader[left], leader[right]);
+        let (first, second) = (a.min(b), a.max(b));
+        for current in leader.values_mut().filter(|current| **current == second) {
+            *current = first;
+        }
+    }
+    let mut numbers: BTreeMap<&TableName, u32> = BTreeMap::new();
+    leader
+        .into_iter()
+        .map(|(table, leader)| {
+            let next = u32::try_from(numbers.len() + 1).unwrap_or(u32::MAX);
+            (table, *numbers.entry(leader).or_insert(next))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;
