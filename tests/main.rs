@@ -1,1 +1,3 @@
-//! tests
+//! Tests that need more than one crate, or none: one binary, one module per subject.
+
+mod tidy;

@@ -44,8 +44,8 @@ const EVIL: [(&str, &str); 15] = [
     ("trap", "scorer"),
 ];
 
-/// The attack that is a crate of its own, because it is built with `std`.
-const EVIL_WASI: (&str, &str) = ("wasi", "scorer");
+/// Attacks that are crates of their own: the folder in `plugins/evil/` and its world.
+const EVIL_CRATES: [(&str, &str); 2] = [("shape", "scorer"), ("wasi", "scorer")];
 
 #[expect(clippy::print_stderr, reason = "a build script talks to cargo and its user this way")]
 fn main() -> ExitCode {
@@ -78,7 +78,6 @@ fn run() -> Result<(), String> {
 }
 
 /// Names everything whose change makes other guests.
-#[expect(clippy::print_stdout, reason = "a build script talks to cargo this way")]
 fn watch(plugins: &Path) {
     for file in ["Cargo.toml", "Cargo.lock", ".cargo", "sdk", "evil", "../wit"] {
         println!("cargo::rerun-if-changed={}", plugins.join(file).display());
@@ -164,7 +163,15 @@ fn compile(plugins: &Path, built: &Path) -> Result<(), String> {
 fn is_kept(name: &str) -> bool {
     const KEPT: [&str; 3] = ["CARGO_HOME", "CARGO_MAKEFLAGS", "CARGO_NET_OFFLINE"];
     const DROPPED: [&str; 10] = [
-        "CARGO", "RUSTC", "RUSTDOC", "RUSTFLAGS", "CLIPPY", "DEP_", "TARGET", "PROFILE", "OPT_LEVEL",
+        "CARGO",
+        "RUSTC",
+        "RUSTDOC",
+        "RUSTFLAGS",
+        "CLIPPY",
+        "DEP_",
+        "TARGET",
+        "PROFILE",
+        "OPT_LEVEL",
         "DEBUG",
     ];
     let network = ["CARGO_HTTP_", "CARGO_REGISTRIES_", "CARGO_REGISTRY_", "CARGO_SOURCE_"];
@@ -208,7 +215,10 @@ fn table(release: &Path) -> Result<String, String> {
     list("SHIPPED", &shipped)?;
     let examples = release.join("examples");
     let mut evil = EVIL.map(|(name, world)| (name, world, examples.join(file(name)))).to_vec();
-    evil.push((EVIL_WASI.0, EVIL_WASI.1, release.join("evil_wasi.wasm")));
+    let crates = EVIL_CRATES.iter();
+    evil.extend(
+        crates.map(|(name, world)| (*name, *world, release.join(format!("evil_{name}.wasm")))),
+    );
     list("EVIL", &evil)?;
     Ok(text)
 }

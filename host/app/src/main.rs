@@ -1,1 +1,7 @@
-fn main(){}
+//! The `lakebed` command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    lakebed::cli::main()
+}

@@ -85,8 +85,10 @@ const fn is_constant(token: &Token) -> bool {
 }
 
 fn words(sql: &str) -> String {
-    let blanked: String =
-        sql.chars().map(|c| if c.is_ascii_digit() { '?' } else { c.to_ascii_lowercase() }).collect();
+    let blanked: String = sql
+        .chars()
+        .map(|c| if c.is_ascii_digit() { '?' } else { c.to_ascii_lowercase() })
+        .collect();
     blanked.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -18,6 +18,8 @@ mod fingerprint;
 pub mod lineage;
 mod names;
 pub mod source;
+#[cfg(test)]
+mod tests;
 mod time;
 mod window;
 

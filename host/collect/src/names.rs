@@ -3,7 +3,8 @@
 //! Sources name a table as fully as the log does: `spark_catalog.default.orders`, or the folder
 //! `gs://lake/tpch/orders` when the scan has no catalog name. Here
 //! 1. a folder that some scan also calls by a catalog name gets that name,
-//! 2. every full name is cut to its last part, and names that would then collide keep one part more.
+//! 2. a name that could be short for exactly one other (`orders` beside `sales.orders`) is that one,
+//! 3. every full name is cut to its last part, and names that would then collide keep one part more.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +25,9 @@ pub(crate) fn shorten(statements: &mut [Statement]) {
     }
     let short = short_names(&all);
     for statement in statements {
-        rename(&mut statement.record, &|name| short.get(name).cloned().unwrap_or_else(|| name.clone()));
+        rename(&mut statement.record, &|name| {
+            short.get(name).cloned().unwrap_or_else(|| name.clone())
+        });
     }
 }
 
@@ -68,16 +71,20 @@ fn rename(record: &mut QueryRecord, to: &dyn Fn(&TableName) -> TableName) {
 }
 
 fn short_names(all: &BTreeSet<TableName>) -> BTreeMap<TableName, TableName> {
-    let mut kept_parts: BTreeMap<&TableName, usize> = all.iter().map(|name| (name, 1)).collect();
+    let full: BTreeMap<&TableName, &TableName> =
+        all.iter().map(|name| (name, spelled_out(name, all))).collect();
+    let distinct: BTreeSet<&TableName> = full.values().copied().collect();
+    let mut kept_parts: BTreeMap<&TableName, usize> =
+        distinct.into_iter().map(|name| (name, 1)).collect();
     loop {
         let mut by_short: BTreeMap<String, Vec<&TableName>> = BTreeMap::new();
         for (name, parts) in &kept_parts {
             by_short.entry(last_parts(name.as_str(), *parts)).or_default().push(*name);
         }
-        let colliding: Vec<&TableName> =
-            by_short.into_values().filter(|names| names.len() > 1).flatten().collect();
-        let longer: Vec<&TableName> = colliding
-            .into_iter()
+        let longer: Vec<&TableName> = by_short
+            .into_values()
+            .filter(|names| names.len() > 1)
+            .flatten()
             .filter(|name| kept_parts[*name] < parts_of(name.as_str()).len())
             .collect();
         if longer.is_empty() {
@@ -87,10 +94,24 @@ fn short_names(all: &BTreeSet<TableName>) -> BTreeMap<TableName, TableName> {
             *kept_parts.entry(name).or_insert(1) += 1;
         }
     }
-    kept_parts
-        .into_iter()
-        .map(|(name, parts)| (name.clone(), TableName::new(last_parts(name.as_str(), parts))))
+    full.into_iter()
+        .map(|(name, full)| {
+            (name.clone(), TableName::new(last_parts(full.as_str(), kept_parts[full])))
+        })
         .collect()
+}
+
+/// Finds the only longest name that a name could be short for; the name itself otherwise.
+fn spelled_out<'n>(name: &'n TableName, all: &'n BTreeSet<TableName>) -> &'n TableName {
+    let is_short_for = |short: &TableName, long: &TableName| {
+        short != long && parts_of(long.as_str()).ends_with(&parts_of(short.as_str()))
+    };
+    let longest: Vec<&TableName> = all
+        .iter()
+        .filter(|long| is_short_for(name, long))
+        .filter(|long| !all.iter().any(|longer| is_short_for(long, longer)))
+        .collect();
+    if let [only] = longest[..] { only } else { name }
 }
 
 fn last_parts(name: &str, count: usize) -> String {
@@ -133,7 +154,9 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_name_beside_a_qualified_one_stays_bare() {
-        check(&["orders", "db.orders"], &["orders", "db.orders"]);
+    fn a_short_name_is_the_only_table_it_can_be_short_for() {
+        check(&["orders", "db.orders"], &["orders", "orders"]);
+        check(&["orders", "db.orders", "main.db.orders"], &["orders", "orders", "orders"]);
+        check(&["orders", "a.orders", "b.orders"], &["orders", "a.orders", "b.orders"]);
     }
 }

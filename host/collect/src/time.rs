@@ -100,7 +100,8 @@ mod tests {
 
     #[test]
     fn what_is_no_instant_is_refused() {
-        for text in ["", "yesterday", "2000-02-30T00:00:00Z", "2000-01-01T25:00:00Z", "2000-01-01Q"] {
+        for text in ["", "yesterday", "2000-02-30T00:00:00Z", "2000-01-01T25:00:00Z", "2000-01-01Q"]
+        {
             check(text, None);
         }
         assert_eq!(parse_micros("2000-01-01T00:00:00+x"), None);

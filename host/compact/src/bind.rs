@@ -15,11 +15,16 @@ use crate::{
 /// Implementers hand out filters and folds that obey the rules of [`RowFilter`] and [`FoldFactory`]
 /// and answer every fault of a plugin with an error.
 pub trait Plugins {
-    /// Opens a plugin as a filter.
+    /// Opens a plugin as a filter for a job whose one instant is `now`.
     ///
     /// # Errors
     /// Returns an error if there is no such plugin, or if it refuses its settings.
-    fn filter(&self, name: &str, config_json: &str) -> Result<Arc<dyn RowFilter>, CompactError>;
+    fn filter(
+        &self,
+        name: &str,
+        config_json: &str,
+        now: Instant,
+    ) -> Result<Arc<dyn RowFilter>, CompactError>;
 
     /// Opens a plugin as a fold.
     ///
@@ -33,7 +38,12 @@ pub trait Plugins {
 pub struct NoPlugins;
 
 impl Plugins for NoPlugins {
-    fn filter(&self, name: &str, _config_json: &str) -> Result<Arc<dyn RowFilter>, CompactError> {
+    fn filter(
+        &self,
+        name: &str,
+        _config_json: &str,
+        _now: Instant,
+    ) -> Result<Arc<dyn RowFilter>, CompactError> {
         Err(CompactError::UnknownPlugin { plugin: name.to_owned() })
     }
 
@@ -118,7 +128,7 @@ pub(crate) fn bind(
             FilterSpec::AgeOff { column, period_seconds, nulls } => {
                 Arc::new(AgeOff::new(column.clone(), *period_seconds, *nulls, now))
             }
-            FilterSpec::Plugin { name, config_json } => plugins.filter(name, config_json)?,
+            FilterSpec::Plugin { name, config_json } => plugins.filter(name, config_json, now)?,
         };
         let columns = filter
             .columns()

@@ -71,7 +71,12 @@ impl GroupFold for Odd {
 }
 
 impl Plugins for Odd {
-    fn filter(&self, _: &str, _: &str) -> Result<Arc<dyn RowFilter>, CompactError> {
+    fn filter(
+        &self,
+        _: &str,
+        _: &str,
+        _: lakebed_model::Instant,
+    ) -> Result<Arc<dyn RowFilter>, CompactError> {
         Ok(Arc::new(self.clone()))
     }
 

@@ -41,19 +41,15 @@ pub(crate) fn run(
         .and_then(|bound| bound.start(BATCH_ROWS))
         .map_err(external)?;
     let counts = Arc::new(Mutex::new(ChainCounts::default()));
-    let state = State {
-        input,
-        run: Some(started),
-        folded: None,
-        rows_in: 0,
-        counts: Arc::clone(&counts),
-    };
+    let state =
+        State { input, run: Some(started), folded: None, rows_in: 0, counts: Arc::clone(&counts) };
     let batches = stream::try_unfold(state, |mut state| async move {
         let next = state.next().await?;
         Ok(next.map(|batch| (batch, state)))
     });
     let batches = RecordBatchStreamAdapter::new(Arc::clone(&schema), batches);
-    let once = OneStream { schema: Arc::clone(&schema), stream: Mutex::new(Some(Box::pin(batches))) };
+    let once =
+        OneStream { schema: Arc::clone(&schema), stream: Mutex::new(Some(Box::pin(batches))) };
     Ok((StreamingTable::try_new(schema, vec![Arc::new(once)])?, counts))
 }
 

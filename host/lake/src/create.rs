@@ -214,9 +214,10 @@ impl DeltaLake {
         };
         let batches = stream::iter(files.into_iter().flatten().map(Ok));
         let rows = Box::pin(RecordBatchStreamAdapter::new(Arc::clone(schema), batches));
-        let written = Box::pin(write_files(rows, &rows_per_file, &spec)).await.map_err(|source| {
-            LakeError::Engine { action: "write files of", table: table.to_string(), source }
-        })?;
+        let written =
+            Box::pin(write_files(rows, &rows_per_file, &spec)).await.map_err(|source| {
+                LakeError::Engine { action: "write files of", table: table.to_string(), source }
+            })?;
         Ok(written.adds)
     }
 }

@@ -17,11 +17,7 @@ use lakebed_model::{Bytes, ColumnSpan, FileView, Literal, TableName};
 use lakebed_plan::{Layout, TableEvidence, TableSample};
 use serde_json::Value;
 
-use crate::{
-    DeltaLake, LakeError,
-    rewrite::every_nth,
-    session,
-};
+use crate::{DeltaLake, LakeError, rewrite::every_nth, session};
 
 /// How much of a table is sampled.
 #[derive(Debug, Clone, Copy)]
@@ -65,10 +61,10 @@ impl DeltaLake {
         let target = snapshot.target_file_size(options.default_file_size);
         let target_files = snapshot.bytes().0.div_ceil(target.0.max(1)).max(1);
         let columns: Vec<String> = eligible_columns.intersection(interesting).cloned().collect();
-        let sample = self
-            .sample(&snapshot, &columns, target_files, options)
-            .await
-            .map_err(|source| LakeError::Engine { action: "sample", table: table.to_string(), source })?;
+        let sample =
+            self.sample(&snapshot, &columns, target_files, options).await.map_err(|source| {
+                LakeError::Engine { action: "sample", table: table.to_string(), source }
+            })?;
         Ok(TableEvidence {
             table: table.clone(),
             version: snapshot.version,

@@ -47,7 +47,8 @@ impl DeltaLake {
         if own.exists(&name).await? {
             return own.append(&name, vec![records], now).await;
         }
-        let new = NewTable { name, location, schema, properties: std::collections::BTreeMap::new() };
+        let new =
+            NewTable { name, location, schema, properties: std::collections::BTreeMap::new() };
         own.create_table(new, vec![vec![records]], None, now).await
     }
 
@@ -71,9 +72,8 @@ impl DeltaLake {
             return Ok(path.join("_delta_log").is_dir());
         }
         let store = self.log_store(table)?;
-        store
-            .is_delta_table_location()
-            .await
-            .map_err(|error| crate::tables::storage_fault("look for", table, location, error).into())
+        store.is_delta_table_location().await.map_err(|error| {
+            crate::tables::storage_fault("look for", table, location, error).into()
+        })
     }
 }

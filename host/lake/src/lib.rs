@@ -12,6 +12,7 @@ mod create;
 mod error;
 mod evidence;
 mod history;
+mod integers;
 mod lift;
 mod log;
 mod rewrite;

@@ -15,7 +15,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use datafusion::{
-    common::{Column, tree_node::{Transformed, TreeNode}},
+    common::{
+        Column,
+        tree_node::{Transformed, TreeNode},
+    },
     error::Result,
     logical_expr::{
         Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator,
@@ -124,12 +127,13 @@ fn facts(plan: &LogicalPlan) -> Facts {
         }
         LogicalPlan::Projection(projection) => {
             let outer = plan.schema().columns();
-            let pairs = projection.expr.iter().zip(outer).filter_map(|(expression, outer)| {
-                match expression.clone().unalias() {
-                    Expr::Column(inner) => Some((inner, outer)),
-                    _ => None,
-                }
-            });
+            let pairs =
+                projection.expr.iter().zip(outer).filter_map(
+                    |(expression, outer)| match expression.clone().unalias() {
+                        Expr::Column(inner) => Some((inner, outer)),
+                        _ => None,
+                    },
+                );
             rename(&facts(&projection.input), pairs)
         }
         LogicalPlan::Join(join) => join_facts(join),
@@ -175,7 +179,8 @@ fn bounded_column(expression: &Expr) -> Option<&Column> {
                 Operator::Eq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq
             );
             match (binary.left.as_ref(), binary.right.as_ref()) {
-                (Expr::Column(column), Expr::Literal(..)) | (Expr::Literal(..), Expr::Column(column))
+                (Expr::Column(column), Expr::Literal(..))
+                | (Expr::Literal(..), Expr::Column(column))
                     if ordered =>
                 {
                     Some(column)

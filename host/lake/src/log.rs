@@ -6,19 +6,14 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use deltalake::{
-    DeltaTableError,
-    kernel::transaction::TransactionError,
-    logstore::CommitOrBytes,
-};
-use lakebed_layout::{
-    Commit, Lake, LakeFault, PutOutcome, TableSnapshot, action::Action,
-};
+use deltalake::{DeltaTableError, kernel::transaction::TransactionError, logstore::CommitOrBytes};
+use lakebed_layout::{Commit, Lake, LakeFault, PutOutcome, TableSnapshot, action::Action};
 use lakebed_model::TableName;
 use object_store::{ObjectStoreExt, path::Path};
+use serde_json::Value;
 use uuid::Uuid;
 
-use crate::{DeltaLake, snapshot, tables::storage_fault};
+use crate::{DeltaLake, LakeError, snapshot, tables::storage_fault};
 
 /// First wait after a lost race; doubled each time up to [`PAUSE_MAX`].
 const PAUSE: Duration = Duration::from_millis(20);
@@ -92,12 +87,45 @@ impl Lake for DeltaLake {
         tokio::time::sleep(wait).await;
     }
 
+    fn monotonic_ms(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
     fn unique_id(&self) -> String {
         Uuid::new_v4().to_string()
     }
 }
 
 impl DeltaLake {
+    /// Reads the `commitInfo` of every version that the log still has, newest first.
+    ///
+    /// # Errors
+    /// Fails when the log cannot be read.
+    pub async fn commit_infos(&self, table: &TableName) -> Result<Vec<(u64, Value)>, LakeError> {
+        let location = self.location(table)?;
+        let newest = self.open(table).await?.version().unwrap_or_default();
+        let store = self.log_store(table)?;
+        let mut infos = Vec::new();
+        for version in (0..=newest).rev() {
+            let read = store.read_commit_entry(version).await;
+            let entry =
+                read.map_err(|error| storage_fault("read the log of", table, location, error))?;
+            let Some(bytes) = entry else { break };
+            let text = String::from_utf8_lossy(&bytes);
+            let actions = Action::parse_commit(&text).map_err(|source| LakeFault::Malformed {
+                table: table.to_string(),
+                version,
+                source,
+            })?;
+            let info = actions.into_iter().find_map(|action| match action {
+                Action::CommitInfo(info) => Some(info),
+                _ => None,
+            });
+            infos.push((version, info.unwrap_or_default()));
+        }
+        Ok(infos)
+    }
+
     /// Writes a checkpoint every `delta.checkpointInterval` versions (10 by default). A commit stands
     /// without one, so a failure is only logged.
     async fn checkpoint_when_due(&self, table: &TableName, version: u64) {
@@ -108,7 +136,8 @@ impl DeltaLake {
             if version % 10 != 0 {
                 return Ok(());
             }
-            let delta = self.open(table).await.map_err(|e| DeltaTableError::generic(e.to_string()))?;
+            let delta =
+                self.open(table).await.map_err(|e| DeltaTableError::generic(e.to_string()))?;
             Box::pin(deltalake::checkpoints::create_checkpoint(&delta, None)).await
         }
         .await;

@@ -41,7 +41,10 @@ const KEY_COLUMN: &str = "__lakebed_curve_key";
 
 #[async_trait]
 impl Executor for DeltaLake {
-    async fn rewrite(&self, task: &RewriteTask) -> std::result::Result<RewriteOutput, ExecutorError> {
+    async fn rewrite(
+        &self,
+        task: &RewriteTask,
+    ) -> std::result::Result<RewriteOutput, ExecutorError> {
         Box::pin(self.run_rewrite(task)).await.map_err(|source| ExecutorError {
             files: task.inputs.len(),
             bytes: task.inputs.iter().map(|input| input.size).sum(),
@@ -72,11 +75,15 @@ impl DeltaLake {
         let spec = self.write_spec(task, schema)?;
         let parts = equal_parts(planned_rows, task.target_files);
         let written = write_files(stream, &parts, &spec).await?;
-        let counts = chained.map(|counts| {
-            counts.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
-        });
+        let counts = chained
+            .map(|counts| counts.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone());
         let (rows_in, steps) = counts.map_or((planned_rows, Vec::new()), |c| (c.rows_in, c.steps));
-        tracing::debug!(table = task.table, files = written.adds.len(), rows = written.rows, "rewritten");
+        tracing::debug!(
+            table = task.table,
+            files = written.adds.len(),
+            rows = written.rows,
+            "rewritten"
+        );
         Ok(RewriteOutput { adds: written.adds, rows_in, rows_out: written.rows, steps })
     }
 
@@ -164,12 +171,7 @@ fn order(frame: DataFrame, order: &RowOrder, sample: &[ArrayRef]) -> Result<Data
         RowOrder::Unordered => Ok(frame),
         RowOrder::Plain { .. } => frame.sort(ties.collect()),
         RowOrder::Hilbert { bits, .. } => {
-            let names: Vec<Expr> = frame
-                .schema()
-                .columns()
-                .into_iter()
-                .map(Expr::Column)
-                .collect();
+            let names: Vec<Expr> = frame.schema().columns().into_iter().map(Expr::Column).collect();
             let curve = CurveKeys::from_samples(sample, *bits)?;
             let function = ScalarUDF::from(CurveFunction::new(curve, keys.len()));
             let first = col(KEY_COLUMN).sort(true, true);

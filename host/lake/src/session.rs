@@ -6,7 +6,7 @@ use arrow::{array::RecordBatch, datatypes::SchemaRef};
 use datafusion::{
     common::tree_node::TreeNodeRecursion,
     error::Result,
-    execution::{SessionState, SessionStateBuilder},
+    execution::{FunctionRegistry, SessionState, SessionStateBuilder},
     logical_expr::LogicalPlan,
     physical_plan::{ExecutionPlan, collect},
     prelude::{SessionConfig, SessionContext},
@@ -16,7 +16,7 @@ use deltalake::delta_datafusion::DeltaScanNext;
 use lakebed_layout::Lake;
 use lakebed_model::TableName;
 
-use crate::{DeltaLake, LakeError, lift::LiftRanges};
+use crate::{DeltaLake, LakeError, integers::SparkIntegers, lift::LiftRanges};
 
 /// What the scans of one query read, from the metrics of the plan that ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -50,7 +50,10 @@ pub struct QuerySession {
 impl fmt::Debug for QuerySession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { lake, context: _, files } = self;
-        f.debug_struct("QuerySession").field("lake", lake).field("files", files).finish_non_exhaustive()
+        f.debug_struct("QuerySession")
+            .field("lake", lake)
+            .field("files", files)
+            .finish_non_exhaustive()
     }
 }
 
@@ -68,7 +71,10 @@ impl DeltaLake {
             .with_default_features()
             .with_spark_features()
             .build();
-        let state = with_lifted_ranges(state);
+        let mut state = with_lifted_ranges(state);
+        if let Err(error) = state.register_function_rewrite(Arc::new(SparkIntegers)) {
+            tracing::warn!(%error, "integer literals stay 64-bit");
+        }
         QuerySession {
             lake: self.clone(),
             context: SessionContext::new_with_state(state),
@@ -84,9 +90,7 @@ impl QuerySession {
     /// Fails when the query does not parse, names an unknown table, or fails while running.
     pub async fn run(&mut self, sql: &str) -> Result<QueryOutcome, LakeError> {
         let fail = |source| LakeError::Query { sql: sql.to_owned(), source };
-        for table in self.tables_of(sql)? {
-            self.register(&table).await?;
-        }
+        self.prepare(sql).await?;
         let frame = Box::pin(self.context.sql(sql)).await.map_err(fail)?;
         let schema = Arc::clone(frame.schema().inner());
         let state = self.context.state();
@@ -94,11 +98,22 @@ impl QuerySession {
         let files_total = self.files_scanned(&logical).map_err(fail)?;
         let plan =
             state.query_planner().create_physical_plan(&logical, &state).await.map_err(fail)?;
-        let batches =
-            collect(Arc::clone(&plan), self.context.task_ctx()).await.map_err(fail)?;
+        let batches = collect(Arc::clone(&plan), self.context.task_ctx()).await.map_err(fail)?;
         let mut cost = ScanCost { files_total, ..ScanCost::default() };
         add_metrics(plan.as_ref(), &mut cost);
         Ok(QueryOutcome { schema, batches, cost })
+    }
+
+    /// Opens the tables a query names, unless this session has them open: what [`QuerySession::run`]
+    /// would otherwise do first.
+    ///
+    /// # Errors
+    /// Fails when the query does not parse or a table cannot be opened.
+    pub async fn prepare(&mut self, sql: &str) -> Result<(), LakeError> {
+        for table in self.tables_of(sql)? {
+            self.register(&table).await?;
+        }
+        Ok(())
     }
 
     /// Lists the lake's tables a statement names.
@@ -119,11 +134,8 @@ impl QuerySession {
             return Ok(());
         }
         let snapshot = self.lake.snapshot(table).await?;
-        let engine = |source| LakeError::Engine {
-            action: "open",
-            table: table.to_string(),
-            source,
-        };
+        let engine =
+            |source| LakeError::Engine { action: "open", table: table.to_string(), source };
         let scan = DeltaScanNext::builder()
             .with_log_store(self.lake.log_store(table)?)
             .with_session(Arc::new(self.context.state()))

@@ -43,8 +43,11 @@ pub(crate) async fn read(
     };
     let clustered =
         protocol.writer_features.iter().flatten().any(|feature| feature == "clustering");
-    let clustering =
-        if clustered { read_clustering(table, location, delta, eager.version()).await? } else { None };
+    let clustering = if clustered {
+        read_clustering(table, location, delta, eager.version()).await?
+    } else {
+        None
+    };
     Ok(TableSnapshot {
         table: table.clone(),
         location: location.to_string(),
@@ -89,7 +92,8 @@ async fn read_files(
     location: &Url,
     delta: &DeltaTable,
 ) -> Result<Vec<AddFile>, LakeFault> {
-    let fail = |error: deltalake::DeltaTableError| storage_fault("read files of", table, location, error);
+    let fail =
+        |error: deltalake::DeltaTableError| storage_fault("read files of", table, location, error);
     let eager = delta.snapshot().map_err(fail)?.snapshot();
     let store = delta.log_store();
     let views: Vec<_> = eager.file_views(store.as_ref(), None).try_collect().await.map_err(fail)?;

@@ -47,7 +47,10 @@ impl StatsCollector {
             .filter(|(position, (path, _))| *position < indexed || named.contains(&path.join(".")))
             .map(|(_, (path, data_type))| {
                 let bounds = if ddl::is_orderable(&data_type) {
-                    Some((MinAccumulator::try_new(&data_type)?, MaxAccumulator::try_new(&data_type)?))
+                    Some((
+                        MinAccumulator::try_new(&data_type)?,
+                        MaxAccumulator::try_new(&data_type)?,
+                    ))
                 } else {
                     None
                 };
@@ -251,8 +254,8 @@ mod tests {
     use std::sync::Arc;
 
     use arrow::array::{
-        ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array, RecordBatch,
-        StringArray, StructArray, TimestampMicrosecondArray,
+        ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array,
+        RecordBatch, StringArray, StructArray, TimestampMicrosecondArray,
     };
 
     use super::StatsCollector;
@@ -322,7 +325,8 @@ mod tests {
         );
         let leaf: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
         let field = arrow::datatypes::Field::new("x", leaf.data_type().clone(), true);
-        let nested = StructArray::new(vec![field].into(), vec![leaf], Some(vec![false, true].into()));
+        let nested =
+            StructArray::new(vec![field].into(), vec![leaf], Some(vec![false, true].into()));
         check(
             Arc::new(nested),
             r#"{"numRecords":2,"minValues":{"c":{"x":2}},"maxValues":{"c":{"x":2}},"nullCount":{"c":{"x":1}}}"#,

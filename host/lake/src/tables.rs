@@ -1,6 +1,6 @@
 //! Which tables a lake has and how they are opened.
 
-use std::{collections::BTreeMap, fmt, num::NonZeroUsize, path::Path, sync::Arc};
+use std::{collections::BTreeMap, fmt, num::NonZeroUsize, path::Path, sync::Arc, time::Instant};
 
 use datafusion::execution::{
     memory_pool::FairSpillPool,
@@ -42,11 +42,12 @@ pub struct DeltaLake {
     pub(crate) options: LakeOptions,
     pub(crate) runtime: Arc<RuntimeEnv>,
     pub(crate) plugins: Arc<dyn Plugins + Send + Sync>,
+    pub(crate) started: Instant,
 }
 
 impl fmt::Debug for DeltaLake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { tables, options, runtime: _, plugins: _ } = self;
+        let Self { tables, options, runtime: _, plugins: _, started: _ } = self;
         f.debug_struct("DeltaLake")
             .field("tables", tables)
             .field("options", options)
@@ -69,7 +70,15 @@ impl DeltaLake {
                 table: "*".to_owned(),
                 source,
             })?;
-        Ok(Self { tables: BTreeMap::new(), options, runtime, plugins: Arc::new(NoPlugins) })
+        #[expect(clippy::disallowed_methods, reason = "durations in reports start here")]
+        let started = Instant::now();
+        Ok(Self {
+            tables: BTreeMap::new(),
+            options,
+            runtime,
+            plugins: Arc::new(NoPlugins),
+            started,
+        })
     }
 
     /// Gives the lake the plugins that iterator chains may name.
@@ -154,7 +163,9 @@ impl DeltaLake {
         let location = self.location(table)?;
         let builder = DeltaTableBuilder::from_url(location.clone())
             .map_err(|error| storage_fault("open", table, location, error))?;
-        Box::pin(builder.load()).await.map_err(|error| storage_fault("read", table, location, error))
+        Box::pin(builder.load())
+            .await
+            .map_err(|error| storage_fault("read", table, location, error))
     }
 }
 

@@ -230,7 +230,10 @@ pub(crate) fn conform(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordB
         .iter()
         .map(|field| {
             let column = batch.column_by_name(field.name()).ok_or_else(|| {
-                DataFusionError::Internal(format!("column `{}` is missing in a batch", field.name()))
+                DataFusionError::Internal(format!(
+                    "column `{}` is missing in a batch",
+                    field.name()
+                ))
             })?;
             Ok(arrow::compute::cast(column, field.data_type())?)
         })

@@ -166,11 +166,21 @@ mod tests {
         let vectored = with_vector(&ours);
         let table: Vec<(&str, Vec<Action>, &str, &str)> = vec![
             ("append", vec![add(&other, true)], "clear", "replan"),
-            ("rewrite elsewhere", vec![remove(&other, false), add(&other, false)], "clear", "clear"),
+            (
+                "rewrite elsewhere",
+                vec![remove(&other, false), add(&other, false)],
+                "clear",
+                "clear",
+            ),
             ("delete elsewhere", vec![remove(&other, true)], "clear", "replan"),
             ("optimize of our input", vec![remove(&ours, false)], "replan", "replan"),
             ("delete of our input", vec![remove(&ours, true)], "replan", "replan"),
-            ("new deletion vector", vec![remove(&ours, true), add(&vectored, true)], "replan", "replan"),
+            (
+                "new deletion vector",
+                vec![remove(&ours, true), add(&vectored, true)],
+                "replan",
+                "replan",
+            ),
             ("deletion vector, add only", vec![add(&vectored, true)], "replan", "replan"),
             ("statistics of our input", vec![add(&ours, false)], "clear", "clear"),
             ("protocol", vec![protocol], "abort", "abort"),
@@ -181,10 +191,17 @@ mod tests {
             ("commit info", vec![Action::CommitInfo(json!({}))], "clear", "clear"),
             ("change data", vec![Action::Other("cdc".into(), json!({}))], "clear", "clear"),
             ("unknown", vec![Action::Other("new".into(), json!({}))], "abort", "abort"),
-            ("replan, then abort", vec![remove(&ours, true), domain("delta.clustering")], "abort", "abort"),
+            (
+                "replan, then abort",
+                vec![remove(&ours, true), domain("delta.clustering")],
+                "abort",
+                "abort",
+            ),
         ];
         for (name, actions, rearrange, whole_table) in table {
-            for (scope, expected) in [(Scope::Rearrange, rearrange), (Scope::WholeTable, whole_table)] {
+            for (scope, expected) in
+                [(Scope::Rearrange, rearrange), (Scope::WholeTable, whole_table)]
+            {
                 let intent = Intent { inputs: [ours.key()].into(), scope };
                 let verdict = judge(&intent, &[Commit { version: 7, actions: actions.clone() }]);
                 let got = match verdict {

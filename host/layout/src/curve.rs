@@ -89,9 +89,9 @@ impl ColumnRanks {
         let top = (1u64 << bits) - 1;
         let rank = |below: usize| -> u32 {
             let below = u64::try_from(below).unwrap_or(u64::MAX);
-            u32::try_from((below << bits) / total).unwrap_or(u32::MAX).min(
-                u32::try_from(top).unwrap_or(u32::MAX),
-            )
+            u32::try_from((below << bits) / total)
+                .unwrap_or(u32::MAX)
+                .min(u32::try_from(top).unwrap_or(u32::MAX))
         };
         let mut values: Vec<OwnedRow> = Vec::new();
         let mut ranks = Vec::new();
@@ -154,9 +154,8 @@ mod tests {
     #[test]
     fn close_rows_get_close_keys() {
         let xs = array((0..64).map(|n| Some(n % 8)).collect());
-        let ys: ArrayRef = Arc::new(StringArray::from_iter_values(
-            (0..64).map(|n| format!("value {}", n / 8)),
-        ));
+        let ys: ArrayRef =
+            Arc::new(StringArray::from_iter_values((0..64).map(|n| format!("value {}", n / 8))));
         let keys = CurveKeys::from_samples(&[Arc::clone(&xs), Arc::clone(&ys)], 3).unwrap();
         let mut computed: Vec<u64> =
             keys.keys(&[xs, ys]).unwrap().values().iter().copied().collect();

@@ -90,7 +90,9 @@ pub enum LayoutError {
         rows_out: u64,
     },
     /// A concurrent commit forbids ours.
-    #[error("commit to table `{table}`: version {version} of another writer {what}; nothing was committed")]
+    #[error(
+        "commit to table `{table}`: version {version} of another writer {what}; nothing was committed"
+    )]
     Aborted {
         /// The table.
         table: String,

@@ -93,6 +93,9 @@ pub trait Lake: Send + Sync + fmt::Debug {
     /// Waits before attempt number `attempt` (from 1), longer each time.
     async fn pause(&self, attempt: u32);
 
+    /// Reads a clock that only goes forward, in milliseconds since some point, for reports.
+    fn monotonic_ms(&self) -> u64;
+
     /// Makes a unique id: a UUID in a real lake, a counted one in tests.
     fn unique_id(&self) -> String;
 }

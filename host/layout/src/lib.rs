@@ -34,8 +34,8 @@ pub use executor::{
 pub use iterators::{IteratorFold, IteratorStep, IteratorTask};
 pub use lake::{Commit, Lake, LakeFault, PutOutcome};
 pub use optimize::{
-    BinReport, DEFAULT_FILE_SIZE, MAX_ATTEMPTS, OptimizeOptions, OptimizeReport, Replacement, commit_replacement,
-    engine_info, input_file, optimize,
+    BinReport, DEFAULT_FILE_SIZE, MAX_ATTEMPTS, OptimizeOptions, OptimizeReport, Replacement,
+    commit_replacement, engine_info, input_file, optimize,
 };
 pub use select::{Bin, Reason, Selection, SelectionPolicy, select};
 pub use snapshot::TableSnapshot;

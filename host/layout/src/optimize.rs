@@ -59,6 +59,8 @@ pub struct BinReport {
     pub cube: Option<String>,
     /// The version that holds the bin.
     pub version: u64,
+    /// Wall time of the rewrite and its commit.
+    pub elapsed_ms: u64,
 }
 
 /// What an OPTIMIZE did.
@@ -135,6 +137,7 @@ async fn optimize_bin(
     target: Bytes,
     options: &OptimizeOptions,
 ) -> Result<Option<BinReport>, LayoutError> {
+    let started_ms = lake.monotonic_ms();
     let cluster_by = snapshot.cluster_by();
     let cube = (!cluster_by.is_empty()).then(|| lake.unique_id());
     let task = RewriteTask {
@@ -178,6 +181,7 @@ async fn optimize_bin(
                 reasons: bin.reasons(),
                 cube,
                 version,
+                elapsed_ms: lake.monotonic_ms().saturating_sub(started_ms),
             }))
         }
     }
@@ -231,11 +235,14 @@ pub async fn commit_replacement(
 ) -> Result<Replacement, LayoutError> {
     let table = &snapshot.table;
     let intent = Intent { inputs: inputs.iter().map(|file| file.key()).collect(), scope };
-    let data_change = output.adds.iter().any(|add| add.data_change) || output.rows_in != output.rows_out;
+    let data_change =
+        output.adds.iter().any(|add| add.data_change) || output.rows_in != output.rows_out;
     let timestamp = commit_info.get("timestamp").and_then(Value::as_i64).unwrap_or_default();
     let transaction = lake.unique_id();
     let mut actions = vec![Action::CommitInfo(with_transaction(commit_info, &transaction))];
-    actions.extend(inputs.iter().map(|f| Action::Remove(Box::new(f.to_remove(timestamp, data_change)))));
+    actions.extend(
+        inputs.iter().map(|f| Action::Remove(Box::new(f.to_remove(timestamp, data_change)))),
+    );
     actions.extend(output.adds.iter().map(|add| Action::Add(Box::new(add.clone()))));
     let paths = paths_of(output);
 

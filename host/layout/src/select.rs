@@ -313,7 +313,8 @@ mod tests {
     #[test]
     fn bins_stay_under_their_limit() {
         let files: Vec<AddFile> = (0..5).map(|n| plain_file(&format!("f{n}"), 400)).collect();
-        let policy = SelectionPolicy { bin_bytes_max: 1_000, ..SelectionPolicy::new(false, TARGET) };
+        let policy =
+            SelectionPolicy { bin_bytes_max: 1_000, ..SelectionPolicy::new(false, TARGET) };
         let selection = select(&snapshot(&["a"], files), &policy).unwrap();
         let sizes: Vec<usize> = selection.bins.iter().map(|bin| bin.files.len()).collect();
         assert_eq!(sizes, [2, 2, 1]);

@@ -80,7 +80,11 @@ impl Statement {
                     reader.expect_one_of("HISTORY", "DETAIL or HISTORY")?;
                 }
                 let table = reader.table()?;
-                if detail { Self::DescribeDetail { table } } else { Self::DescribeHistory { table } }
+                if detail {
+                    Self::DescribeDetail { table }
+                } else {
+                    Self::DescribeHistory { table }
+                }
             }
             _ => {
                 return Err(start.unexpected(
@@ -166,7 +170,11 @@ impl Reader<'_> {
 
     fn expect_one_of(&mut self, word: &str, expected: &str) -> Result<(), LayoutError> {
         let token = self.next_token();
-        if token.keyword().as_deref() == Some(word) { Ok(()) } else { Err(token.unexpected(expected)) }
+        if token.keyword().as_deref() == Some(word) {
+            Ok(())
+        } else {
+            Err(token.unexpected(expected))
+        }
     }
 
     fn expect(&mut self, words: &[&str]) -> Result<(), LayoutError> {
@@ -213,7 +221,11 @@ impl Reader<'_> {
     fn end(&mut self) -> Result<(), LayoutError> {
         self.accept(";");
         let token = self.next_token();
-        if token.text.is_empty() { Ok(()) } else { Err(token.unexpected("the end of the statement")) }
+        if token.text.is_empty() {
+            Ok(())
+        } else {
+            Err(token.unexpected("the end of the statement"))
+        }
     }
 }
 

@@ -194,6 +194,10 @@ impl Lake for FakeLake {
 
     async fn pause(&self, _attempt: u32) {}
 
+    fn monotonic_ms(&self) -> u64 {
+        0
+    }
+
     fn unique_id(&self) -> String {
         let mut state = self.state();
         state.ids += 1;

@@ -21,10 +21,7 @@ pub const CLOSED_CUBE_BYTES: u64 = 100 << 30;
 #[must_use]
 pub fn tags(cube: &str, cluster_by: &[String]) -> BTreeMap<String, String> {
     let columns = serde_json::to_string(cluster_by).expect("a list of strings is valid JSON");
-    BTreeMap::from([
-        (ZCUBE_ID.to_owned(), cube.to_owned()),
-        (ZCUBE_ZORDER_BY.to_owned(), columns),
-    ])
+    BTreeMap::from([(ZCUBE_ID.to_owned(), cube.to_owned()), (ZCUBE_ZORDER_BY.to_owned(), columns)])
 }
 
 /// How a file relates to the table's clustering columns of today.

@@ -44,14 +44,10 @@ pub trait Clock: Send + Sync + std::fmt::Debug {
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the one place where the wall clock is read"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "the one place where the wall clock is read")]
     fn now(&self) -> Instant {
-        let since_epoch = std::time::SystemTime::now()
-            .duration_since(std::time::UNIX_EPOCH)
-            .unwrap_or_default();
+        let since_epoch =
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         Instant(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
     }
 }

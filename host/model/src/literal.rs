@@ -53,8 +53,10 @@ impl Literal {
         let time = time.strip_suffix('Z').unwrap_or(time);
         let (clock, fraction) = time.split_once('.').unwrap_or((time, ""));
         let mut parts = clock.splitn(3, ':').map(str::parse::<i64>);
-        let (hour, minute, second) = (parts.next()?.ok()?, parts.next()?.ok()?, parts.next()?.ok()?);
-        if !fraction.chars().all(|c| c.is_ascii_digit()) || hour > 23 || minute > 59 || second > 60 {
+        let (hour, minute, second) =
+            (parts.next()?.ok()?, parts.next()?.ok()?, parts.next()?.ok()?);
+        if !fraction.chars().all(|c| c.is_ascii_digit()) || hour > 23 || minute > 59 || second > 60
+        {
             return None;
         }
         let micros: i64 = format!("{fraction:0<6}").get(..6)?.parse().ok()?;
@@ -123,7 +125,11 @@ impl fmt::Display for Literal {
                 let sign = if *unscaled < 0 { "-" } else { "" };
                 let text = format!("{:0width$}", unscaled.unsigned_abs(), width = digits + 1);
                 let (whole, part) = text.split_at(text.len() - digits);
-                if digits == 0 { write!(f, "{sign}{whole}") } else { write!(f, "{sign}{whole}.{part}") }
+                if digits == 0 {
+                    write!(f, "{sign}{whole}")
+                } else {
+                    write!(f, "{sign}{whole}.{part}")
+                }
             }
             Self::Float(v) => write!(f, "{v}"),
             Self::Date(v) => {

@@ -43,9 +43,9 @@ pub(crate) fn bitmap(bytes: &[u8], row_count: usize) -> Result<(), Flaw> {
     }
     let tail = row_count % 8;
     match bytes.last() {
-        Some(last) if tail != 0 && last >> tail != 0 => Err(Flaw::Other(format!(
-            "a bitmap with bits set after the last of {row_count} rows"
-        ))),
+        Some(last) if tail != 0 && last >> tail != 0 => {
+            Err(Flaw::Other(format!("a bitmap with bits set after the last of {row_count} rows")))
+        }
         _ => Ok(()),
     }
 }

@@ -154,7 +154,7 @@ pub(crate) struct Ticker {
 }
 
 impl Ticker {
-    fn start(engine: EngineWeak) -> std::io::Result<Self> {
+    pub(crate) fn start(engine: EngineWeak) -> std::io::Result<Self> {
         let beats = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&beats);
         let (stop, stopped) = mpsc::channel::<Infallible>();

@@ -93,7 +93,9 @@ pub enum SandboxError {
         reason: String,
     },
     /// The configuration is longer than allowed.
-    #[error("configure plugin `{plugin}`: a configuration of {size_bytes} bytes, the limit is {limit_bytes}")]
+    #[error(
+        "configure plugin `{plugin}`: a configuration of {size_bytes} bytes, the limit is {limit_bytes}"
+    )]
     ConfigTooLong {
         /// The plugin.
         plugin: String,
@@ -185,7 +187,9 @@ pub enum SandboxError {
         got: usize,
     },
     /// A result has a NaN or an infinity.
-    #[error("call `{function}` of plugin `{plugin}`: expected finite values, got {value} at index {index}")]
+    #[error(
+        "call `{function}` of plugin `{plugin}`: expected finite values, got {value} at index {index}"
+    )]
     NotFinite {
         /// The plugin.
         plugin: String,
@@ -197,7 +201,7 @@ pub enum SandboxError {
         value: String,
     },
     /// A result breaks another rule of its type.
-    #[error("call `{function}` of plugin `{plugin}`: it returned {reason}")]
+    #[error("call `{function}` of plugin `{plugin}`: it gave {reason}")]
     BadResult {
         /// The plugin.
         plugin: String,

@@ -19,7 +19,7 @@
 //! on disk. Compilation itself is bounded only by the component's size.
 //!
 //! Tracing: `debug` per admitted plugin (`plugin`, `world`, `digest`, `size_bytes`); `warn` per fault of
-//! a guest (`plugin`, `function`, `error`), and when the pool of instances cannot be reserved.
+//! a guest (`error`, whose text names plugin and function), and when the pool of instances cannot be reserved.
 
 mod bindings;
 mod checked;

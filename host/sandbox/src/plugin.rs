@@ -195,7 +195,10 @@ fn check_description(label: &str, description: &Description) -> Result<(), Sandb
         return refuse("version", reason);
     }
     if !version.bytes().all(|b| b.is_ascii_alphanumeric() || b".-+".contains(&b)) {
-        return refuse("version", "has other characters than letters, digits, `.`, `-` and `+`".into());
+        return refuse(
+            "version",
+            "has other characters than letters, digits, `.`, `-` and `+`".into(),
+        );
     }
     if let Some(reason) = length(doc, 0, DOC_BYTES) {
         return refuse("documentation", reason);

@@ -2,9 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use wasmtime::{
-    Error, PoolConcurrencyLimitError, ResourceLimiter, Store, Trap, WasmBacktrace,
-};
+use wasmtime::{Error, PoolConcurrencyLimitError, ResourceLimiter, Store, Trap, WasmBacktrace};
 
 use crate::{
     CallLimits, SandboxError,
@@ -163,9 +161,12 @@ impl Session {
                 let reason = error.root_cause().to_string();
                 // The engine keeps the type of this error to itself; a test holds the text.
                 if reason.contains("fuel allocated for hostcalls") {
-                    return SandboxError::Output { plugin, function, limit_bytes: call.output_bytes };
+                    return SandboxError::Output {
+                        plugin,
+                        function,
+                        limit_bytes: call.output_bytes,
+                    };
                 }
-                let reason = format!("a value that cannot be read: {reason}");
                 SandboxError::BadResult { plugin, function, reason }
             }
         }

@@ -8,7 +8,7 @@ include!(concat!(env!("OUT_DIR"), "/guests.rs"));
 /// A compiled guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Guest {
-    /// The name of its folder, for example `scorer-ajlo-jis`; of an attack, the name of its file.
+    /// The name of its folder, for example `scorer-ajlo-jis`; of an attack, the name of its file or folder.
     pub name: &'static str,
     /// The world it exports, for example `scorer`.
     pub world: &'static str,
@@ -22,7 +22,7 @@ pub fn guests() -> &'static [Guest] {
     SHIPPED
 }
 
-/// Returns the hostile guests, for tests of the sandbox, sorted by name.
+/// Returns the hostile guests, for tests of the sandbox.
 #[must_use]
 pub fn evil() -> &'static [Guest] {
     EVIL

@@ -1,5 +1,5 @@
 //! Hostile guests, one per attack, for the sandbox's tests. Each file of `examples/` is a component
-//! of its own; `wasi/` is one that asks for more than the host lends.
+//! of its own; `wasi/` asks for more than the host lends, and `shape/` has the right names and a wrong type.
 //!
 //! | guest | attack |
 //! | --- | --- |

@@ -17,26 +17,32 @@ pub(crate) struct JoinTraits {
     pub(crate) confidence: f64,
 }
 
+/// The key pairs between two tables, with the share of rows that each connects.
+#[derive(Default)]
+struct Keys {
+    pairs: Vec<(String, String)>,
+    shares: Vec<f64>,
+}
+
 /// Groups the key pairs of one join by the tables they connect: one edge per pair of tables.
 ///
 /// A pair with a computed side makes no edge. A key that comes from several branches of a union
 /// fans out to an edge per branch, each with the product of the shares as confidence.
 pub(crate) fn edges(pairs: &[(Origin, Origin)], traits: JoinTraits) -> Vec<JoinUse> {
-    let mut groups: BTreeMap<(TableName, TableName), (Vec<(String, String)>, f64)> =
-        BTreeMap::new();
+    let mut groups: BTreeMap<(TableName, TableName), Keys> = BTreeMap::new();
     for (left, right) in pairs {
         for a in left.sources() {
             for b in right.sources() {
                 let tables = (a.column.table.clone(), b.column.table.clone());
-                let group = groups.entry(tables).or_insert((Vec::new(), 1.0));
-                group.0.push((a.column.column.clone(), b.column.column.clone()));
-                group.1 = group.1.min(a.share * b.share);
+                let keys = groups.entry(tables).or_default();
+                keys.pairs.push((a.column.column.clone(), b.column.column.clone()));
+                keys.shares.push(a.share * b.share);
             }
         }
     }
     groups
         .into_iter()
-        .map(|((left, right), (pairs, share))| {
+        .map(|((left, right), Keys { pairs, shares })| {
             oriented(JoinUse {
                 left,
                 right,
@@ -44,7 +50,7 @@ pub(crate) fn edges(pairs: &[(Origin, Origin)], traits: JoinTraits) -> Vec<JoinU
                 kind: traits.kind,
                 strategy: traits.strategy,
                 planned_strategy: None,
-                confidence: traits.confidence * share,
+                confidence: traits.confidence * shares.into_iter().fold(1.0, f64::min),
             })
         })
         .collect()
@@ -60,8 +66,7 @@ pub(crate) fn oriented(mut join: JoinUse) -> JoinUse {
     let mut swapped: Vec<(String, String)> =
         join.pairs.iter().map(|(a, b)| (b.clone(), a.clone())).collect();
     normalize(&mut swapped);
-    let swaps =
-        join.left > join.right || (join.left == join.right && swapped < join.pairs);
+    let swaps = join.left > join.right || (join.left == join.right && swapped < join.pairs);
     if swaps {
         std::mem::swap(&mut join.left, &mut join.right);
         join.pairs = swapped;
@@ -144,10 +149,8 @@ mod tests {
         let union = Origin::union(&[origin("a.x"), origin("b.x")]);
         let traits = JoinTraits { kind: JoinKind::Inner, strategy: None, confidence: 0.8 };
         let found = edges(&[(union, origin("c.y"))], traits);
-        let shown: Vec<String> = found.iter().map(|j| format!("{} {:.2}", text(j), j.confidence)).collect();
-        assert_eq!(
-            shown,
-            [r#"a c [("x", "y")] inner 0.40"#, r#"b c [("x", "y")] inner 0.40"#]
-        );
+        let shown: Vec<String> =
+            found.iter().map(|j| format!("{} {:.2}", text(j), j.confidence)).collect();
+        assert_eq!(shown, [r#"a c [("x", "y")] inner 0.40"#, r#"b c [("x", "y")] inner 0.40"#]);
     }
 }

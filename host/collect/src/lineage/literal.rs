@@ -113,7 +113,11 @@ mod tests {
         let decimal = Literal::Decimal { unscaled: -4500, scale: 2 };
         check("-45.00", Some(ColumnType::Decimal { scale: 2 }), Some(decimal));
         check("0.5", Some(ColumnType::Float), Some(Literal::Float(0.5)));
-        check("1970-01-01 00:00:01.5", Some(ColumnType::Timestamp), Some(Literal::Timestamp(1_500_000)));
+        check(
+            "1970-01-01 00:00:01.5",
+            Some(ColumnType::Timestamp),
+            Some(Literal::Timestamp(1_500_000)),
+        );
     }
 
     #[test]
@@ -141,7 +145,8 @@ mod tests {
 
     #[test]
     fn a_read_schema_gives_names_and_types_past_nested_columns() {
-        let columns = read_schema("struct<a:bigint,b:decimal(15,2),c:struct<d:int,e:string>,f:date>");
+        let columns =
+            read_schema("struct<a:bigint,b:decimal(15,2),c:struct<d:int,e:string>,f:date>");
         let expected = [
             ("a", ColumnType::Integer),
             ("b", ColumnType::Decimal { scale: 2 }),

@@ -17,9 +17,9 @@ pub(crate) enum Predicate {
     /// One column against constants.
     Column(String, Test),
     /// All hold.
-    And(Vec<Predicate>),
+    And(Vec<Self>),
     /// At least one holds.
-    Or(Vec<Predicate>),
+    Or(Vec<Self>),
     /// Nothing that narrows values: `IS NOT NULL`, `TRUE`.
     Always,
     /// Something else about these columns.
@@ -57,8 +57,8 @@ impl Test {
     /// Starts with a prefix: from the prefix to the first text that no longer has it.
     pub(crate) fn prefix(prefix: &str) -> Self {
         let low = Some(Bound { value: Literal::Text(prefix.to_owned()), inclusive: true });
-        let high = successor(prefix)
-            .map(|text| Bound { value: Literal::Text(text), inclusive: false });
+        let high =
+            successor(prefix).map(|text| Bound { value: Literal::Text(text), inclusive: false });
         Self { operator: FilterOperator::Prefix, range: Some(ValueRange { low, high }) }
     }
 
@@ -70,6 +70,11 @@ impl Test {
     /// Anything else.
     pub(crate) const fn other() -> Self {
         Self { operator: FilterOperator::Other, range: None }
+    }
+
+    /// Tells whether the values that pass are known.
+    pub(crate) const fn is_sharp(&self) -> bool {
+        self.range.is_some()
     }
 
     /// Both hold. A test whose values are unknown only narrows further, so the known one stands.
@@ -187,9 +192,7 @@ fn hull(a: &ValueRange, b: &ValueRange) -> Option<ValueRange> {
 fn outer(a: Option<&Bound>, b: Option<&Bound>, wanted: Ordering) -> Option<Option<Bound>> {
     let (Some(a), Some(b)) = (a, b) else { return Some(None) };
     Some(Some(match a.value.compare(&b.value)? {
-        Ordering::Equal => {
-            Bound { value: a.value.clone(), inclusive: a.inclusive || b.inclusive }
-        }
+        Ordering::Equal => Bound { value: a.value.clone(), inclusive: a.inclusive || b.inclusive },
         order if order == wanted => a.clone(),
         _ => b.clone(),
     }))
@@ -252,10 +255,7 @@ mod tests {
 
     #[test]
     fn lists_span_from_the_smallest_to_the_largest() {
-        check(
-            vec![column("a", Test::one_of(vec![int(7), int(-1), int(3)]))],
-            &["a in [-1, 7]"],
-        );
+        check(vec![column("a", Test::one_of(vec![int(7), int(-1), int(3)]))], &["a in [-1, 7]"]);
         check(
             vec![column("a", Test::one_of(vec![int(7), Literal::Boolean(true)]))],
             &["a other ?"],

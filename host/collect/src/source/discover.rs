@@ -57,7 +57,8 @@ fn listing(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), CollectError> 
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         let name = name_of(&path);
-        if name.starts_with(['.', '_']) || name.starts_with("appstatus_") || name.ends_with(".crc") {
+        if name.starts_with(['.', '_']) || name.starts_with("appstatus_") || name.ends_with(".crc")
+        {
             continue;
         }
         if path.is_dir() { folders.push(path) } else { files.push(path) }
@@ -131,7 +132,11 @@ mod tests {
     #[test]
     fn a_rolling_log_is_ordered_by_number_not_by_name() {
         check(
-            &["eventlog_v2_a/events_10_a", "eventlog_v2_a/events_9_a.zstd", "eventlog_v2_a/appstatus_a"],
+            &[
+                "eventlog_v2_a/events_10_a",
+                "eventlog_v2_a/events_9_a.zstd",
+                "eventlog_v2_a/appstatus_a",
+            ],
             &[("eventlog_v2_a", &["events_9_a.zstd", "events_10_a"])],
         );
     }
@@ -139,8 +144,12 @@ mod tests {
     #[test]
     fn a_compacted_file_replaces_the_files_before_it() {
         check(
-            &["eventlog_v2_a/events_1_a", "eventlog_v2_a/events_2_a", "eventlog_v2_a/events_2_a.compact",
-              "eventlog_v2_a/events_3_a"],
+            &[
+                "eventlog_v2_a/events_1_a",
+                "eventlog_v2_a/events_2_a",
+                "eventlog_v2_a/events_2_a.compact",
+                "eventlog_v2_a/events_3_a",
+            ],
             &[("eventlog_v2_a", &["events_2_a.compact", "events_3_a"])],
         );
     }
@@ -149,7 +158,10 @@ mod tests {
     fn databricks_files_are_one_log_with_the_running_file_last() {
         check(
             &["c/eventlog", "c/eventlog-2021-06-15--15-00.gz", "c/eventlog-2021-06-15--14-00.gz"],
-            &[("c", &["eventlog-2021-06-15--14-00.gz", "eventlog-2021-06-15--15-00.gz", "eventlog"])],
+            &[(
+                "c",
+                &["eventlog-2021-06-15--14-00.gz", "eventlog-2021-06-15--15-00.gz", "eventlog"],
+            )],
         );
     }
 

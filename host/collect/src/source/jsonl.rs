@@ -44,7 +44,9 @@ impl LogSource for JsonLines {
     }
 
     fn recognizes(&self, head: &LogHead) -> bool {
-        let Ok(Value::Object(fields)) = serde_json::from_str(&head.first_line) else { return false };
+        let Ok(Value::Object(fields)) = serde_json::from_str(&head.first_line) else {
+            return false;
+        };
         fields.contains_key("ts") && fields.contains_key("sql")
     }
 
@@ -79,8 +81,7 @@ impl LogSource for JsonLines {
         }
         report.truncated |= lines.truncated();
         if entries == 0 {
-            let events =
-                BTreeMap::from([("malformed lines".to_owned(), report.malformed_lines)]);
+            let events = BTreeMap::from([("malformed lines".to_owned(), report.malformed_lines)]);
             return Err(CollectError::NoSqlStatements { path: log.root.clone(), events });
         }
         Ok(report)

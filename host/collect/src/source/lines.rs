@@ -146,8 +146,7 @@ mod tests {
         for (path, bytes) in paths.iter().zip(parts) {
             std::fs::write(path, bytes).unwrap();
         }
-        let log =
-            LogPath { root: folder.path().to_owned(), parts: paths, named_by_caller: true };
+        let log = LogPath { root: folder.path().to_owned(), parts: paths, named_by_caller: true };
         let mut lines = Lines::open(&log);
         let mut texts = Vec::new();
         while let Some(line) = lines.next_line().unwrap() {
@@ -192,7 +191,8 @@ mod tests {
 
     #[test]
     fn a_cut_frame_keeps_the_whole_lines_before_the_cut() {
-        let text: String = (0..20_000).map(|i| format!("line {i} {}\n", i * 7919 % 10007)).collect();
+        let text: String =
+            (0..20_000).map(|i| format!("line {i} {}\n", i * 7919 % 10007)).collect();
         for bytes in [zstd(&text), gzip(&text)] {
             let (lines, truncated) = lines_of(&[&bytes[..bytes.len() / 2]]);
             assert!(truncated);

@@ -70,8 +70,7 @@ impl Plugin {
             return Err(self.of_other_world(World::Aggregator));
         };
         if !(1..=FOLD_COLUMN_COUNT).contains(&inputs.len()) {
-            let reason =
-                format!("has {} types, expected 1 to {FOLD_COLUMN_COUNT}", inputs.len());
+            let reason = format!("has {} types, expected 1 to {FOLD_COLUMN_COUNT}", inputs.len());
             return Err(argument(self.label(), "describe-fold", "inputs", reason));
         }
         let types: Vec<wire::ColumnType> = inputs.iter().copied().map(lend_type).collect();
@@ -179,8 +178,8 @@ impl AggregatorStream {
                     signature.state.len()
                 )));
             }
-            let typed = columns.iter().zip(&signature.state);
-            typed.map(|(column, &ty)| checked::column(column, ty, row_count as usize)).collect()
+            let mut typed = columns.iter().zip(&signature.state);
+            typed.try_for_each(|(column, &ty)| checked::column(column, ty, row_count as usize))
         })?;
         self.group_count -= row_count;
         Ok(columns)
@@ -263,13 +262,14 @@ impl AggregatorStream {
             let reason = format!("is {group_count}, expected at least {}", self.group_count);
             return Err(argument(label, function, "total-groups", reason));
         }
-        match groups.iter().find(|&&group| group >= group_count) {
-            None => Ok(()),
-            Some(group) => {
-                let reason = format!("has group {group}, expected all below {group_count}");
-                Err(argument(label, function, "groups", reason))
-            }
+        // Without a branch per row, so that the compiler makes vectors of it.
+        let beyond = groups.iter().fold(false, |any, &group| any | (group >= group_count));
+        if !beyond {
+            return Ok(());
         }
+        let largest = groups.iter().max().copied().unwrap_or_default();
+        let reason = format!("has group {largest}, expected all below {group_count}");
+        Err(argument(label, function, "groups", reason))
     }
 
     /// Returns how many groups leave.

@@ -19,6 +19,8 @@ use crate::{
     store::{Call, Session, State},
 };
 
+const INSTANTIATE: &str = "instantiate";
+
 /// What a plugin says about itself.
 #[derive(Debug, Clone)]
 pub(crate) struct Description {
@@ -142,6 +144,23 @@ impl Prepared {
             Self::RowFilter(prepared) => describe::<RowFilter>(session, prepared, config),
             Self::Aggregator(prepared) => describe::<Aggregator>(session, prepared, config),
         }
+        .map_err(|error| match error {
+            // The engine compares the types of the exports when it makes the first instance.
+            SandboxError::BadResult { plugin, function: INSTANTIATE, reason } => {
+                SandboxError::WrongShape { plugin, world: self.world(), reason }
+            }
+            other => other,
+        })
+    }
+
+    const fn world(&self) -> World {
+        match self {
+            Self::Scorer(_) => World::Scorer,
+            Self::CostModel(_) => World::CostModel,
+            Self::DriftMeter(_) => World::DriftMeter,
+            Self::RowFilter(_) => World::RowFilter,
+            Self::Aggregator(_) => World::Aggregator,
+        }
     }
 }
 
@@ -180,7 +199,7 @@ impl<B: Bound> Live<B> {
 
     fn instantiate(mut session: Session, prepared: &B::Pre) -> Result<Self, SandboxError> {
         let call = Call {
-            function: "instantiate",
+            function: INSTANTIATE,
             output_bytes: SLACK_BYTES,
             deadline_ms: session.limits().init_deadline_ms,
         };

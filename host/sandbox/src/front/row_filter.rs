@@ -8,7 +8,10 @@ use super::{
 };
 use crate::{
     Batch, Plugin, SandboxError, World,
-    bindings::row_filter::{RowFilter, exports::lakebed::policy::{columns as wire, selection}},
+    bindings::row_filter::{
+        RowFilter,
+        exports::lakebed::policy::{columns as wire, selection},
+    },
     checked::{self, Flaw},
     columns::Column,
     limits::{COLUMN_NAME_BYTES, FILTER_COLUMN_COUNT},
@@ -57,11 +60,7 @@ impl RowFilterStream {
     /// # Errors
     /// Returns [`SandboxError::Argument`] when the batch does not fit the plugin's columns, which
     /// leaves the stream as it was. After what the plugin fails at, the stream has ended.
-    pub fn select(
-        &mut self,
-        now_seconds: i64,
-        batch: &Batch<'_>,
-    ) -> Result<Vec<u8>, SandboxError> {
+    pub fn select(&mut self, now_seconds: i64, batch: &Batch<'_>) -> Result<Vec<u8>, SandboxError> {
         let label = self.plugin.label();
         let row_count = batch.row_count as usize;
         if batch.columns.len() != self.columns.len() {
@@ -97,7 +96,12 @@ impl fmt::Debug for RowFilterStream {
     }
 }
 
-lend_columns!(crate::bindings::row_filter::exports::lakebed::policy::columns, Values, VarBytes, Column);
+lend_columns!(
+    crate::bindings::row_filter::exports::lakebed::policy::columns,
+    Values,
+    VarBytes,
+    Column
+);
 
 fn names(columns: &[String]) -> Result<(), Flaw> {
     if columns.len() > FILTER_COLUMN_COUNT {

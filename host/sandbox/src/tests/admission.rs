@@ -1,7 +1,13 @@
 //! What is admitted, and what is said to the rest.
 
+use std::{sync::Arc, thread};
+
 use super::{SANDBOX, evil, evil_guest, sandbox, shipped};
-use crate::{EdgeColumns, Limits, Sandbox, SandboxError, World};
+use crate::{
+    EdgeColumns, Limits, Sandbox, SandboxError, World,
+    engine::{Host, Ticker},
+    registry::Registry,
+};
 
 #[track_caller]
 fn refusal(wasm: &[u8]) -> String {
@@ -89,7 +95,10 @@ fn component_above_the_limit_is_refused_before_it_is_read() {
 fn imports_are_refused_by_name_and_nothing_runs() {
     let error = evil("wasi").expect_err("it wants the clock");
     let SandboxError::Imports { imports, .. } = &error else { panic!("{error}") };
-    assert!(imports.iter().any(|name| name.starts_with("wasi:clocks/wall-clock@0.2.")), "{imports:?}");
+    assert!(
+        imports.iter().any(|name| name.starts_with("wasi:clocks/wall-clock@0.2.")),
+        "{imports:?}"
+    );
     let text = error.to_string();
     assert!(text.starts_with("admit plugin `wasi`: it imports "), "{text}");
     for name in imports {
@@ -187,4 +196,42 @@ fn instances_beyond_the_pool_are_refused_and_places_come_back() {
     );
     drop(first);
     plugin.row_filter_stream().expect("a place came back");
+}
+
+#[test]
+fn shape_of_exports_is_compared_and_not_only_their_names() {
+    let error = evil("shape").expect_err("its score takes one list");
+    let text = error.to_string();
+    let beginning = "admit plugin `shape`: its exports do not fit world `scorer`: ";
+    assert!(matches!(error, SandboxError::WrongShape { world: World::Scorer, .. }), "{text}");
+    assert!(text.starts_with(beginning) && text.len() > beginning.len(), "{text}");
+}
+
+#[test]
+fn no_guest_is_entered_without_a_clock_for_its_deadline() {
+    // The clock's engine is gone at once, so its thread ends with the first tick.
+    let ticker = Ticker::start(wasmtime::Engine::default().weak()).expect("a thread");
+    while ticker.is_running() {
+        thread::yield_now();
+    }
+    let host = Host {
+        engine: SANDBOX.host.engine.clone(),
+        ticker,
+        registry: Registry::new(1),
+        limits: SANDBOX.host.limits,
+    };
+    let stopped = Sandbox { host: Arc::new(host), limits: SANDBOX.limits };
+    let wasm = lakebed_bundle::guest("scorer-ajlo-jis").expect("shipped").wasm;
+    insta::assert_snapshot!(
+        stopped.admit(World::Scorer, "jis", wasm, "{}").expect_err("no clock").to_string(),
+        @"call `instantiate` of plugin `jis`: the clock of deadlines has stopped"
+    );
+}
+
+#[test]
+fn engine_that_cannot_start_says_why() {
+    let mut limits = Limits::STANDARD;
+    limits.engine.wasm_stack_bytes = 0;
+    let text = Sandbox::new(limits).expect_err("no stack").to_string();
+    assert!(text.starts_with("start the sandbox: ") && text.contains("stack"), "{text}");
 }

@@ -78,8 +78,9 @@ fn scorer_ajlo_jis_agrees_with_a_native_twin() {
             };
             let logarithms: Vec<f64> = rows.iter().map(|rows| (rows + 1.0).log10()).collect();
             let factors = [&frequency, &logarithms, &cost].map(|values| scaled(values, epsilon));
-            let expected: Vec<f64> =
-                (0..count).map(|edge| factors.iter().map(|factor| factor[edge]).product()).collect();
+            let expected: Vec<f64> = (0..count)
+                .map(|edge| factors.iter().map(|factor| factor[edge]).product())
+                .collect();
             assert_close(&plugin.score(&edges).expect("scores"), &expected);
         }
     }

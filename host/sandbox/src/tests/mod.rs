@@ -56,39 +56,3 @@ fn assert_close(found: &[f64], expected: &[f64]) {
         assert!((found - expected).abs() <= 1e-7 * scale, "found {found}, expected {expected}");
     }
 }
-#[test]
-fn zz_measure() {
-    use std::time::Instant;
-    let s = Sandbox::new(Limits::STANDARD).unwrap();
-    for g in lakebed_bundle::guests() {
-        let c = if g.name == "row-filter-age-off" { r#"{"column":"c","period_seconds":1}"# } else { "{}" };
-        let t = Instant::now();
-        let p = s.admit(World::parse(g.world).unwrap(), g.name, g.wasm, c).unwrap();
-        let cold = t.elapsed();
-        let t = Instant::now();
-        for _ in 0..100 { s.admit(World::parse(g.world).unwrap(), g.name, g.wasm, c).unwrap(); }
-        eprintln!("{} {} cold {:?} warm admit {:?}", g.name, g.wasm.len(), cold, t.elapsed() / 100);
-        if g.world == "scorer" {
-            let t = Instant::now();
-            for _ in 0..1000 { p.score(&EDGES).unwrap(); }
-            eprintln!("   score {:?}", t.elapsed() / 1000);
-        }
-        if g.world == "row-filter" {
-            let mut st = p.row_filter_stream().unwrap();
-            let v: Vec<i64> = (0..8192).collect();
-            let b = crate::Batch { row_count: 8192, columns: &[crate::Column { values: crate::ColumnValues::S64(&v), validity: None }] };
-            let t = Instant::now();
-            for _ in 0..10000 { st.select(5000, &b).unwrap(); }
-            eprintln!("   select {} ns/row", t.elapsed().as_nanos() as f64 / 8192e4);
-        }
-        if g.world == "aggregator" {
-            let mut st = p.aggregator_stream(&[crate::ColumnType::S64]).unwrap();
-            let v: Vec<i64> = (0..8192).collect();
-            let gr: Vec<u32> = (0..8192).map(|x| x % 1000).collect();
-            let c = crate::Column { values: crate::ColumnValues::S64(&v), validity: None };
-            let t = Instant::now();
-            for _ in 0..1000 { st.update(&[c], &gr, None, 1000).unwrap(); }
-            eprintln!("   update {} ns/row", t.elapsed().as_nanos() as f64 / 8192e3);
-        }
-    }
-}

@@ -40,9 +40,8 @@ fn row_filter_age_off_judges_more_rows_than_a_round_of_its_kernel() {
 
 #[test]
 fn row_filter_age_off_converts_units_exactly() {
-    let unit = |unit: &str| {
-        format!(r#"{{"column":"updated_at","period_seconds":86400,"unit":"{unit}"}}"#)
-    };
+    let unit =
+        |unit: &str| format!(r#"{{"column":"updated_at","period_seconds":86400,"unit":"{unit}"}}"#);
     let micros = [13_600_000_000, 13_600_000_001, i64::MIN];
     check_filter(&unit("us"), integers(&micros), 3, &[0b010]);
     // Day 0 began 100 000 s ago and day 1 13 600 s ago.
@@ -57,8 +56,7 @@ fn row_filter_age_off_converts_units_exactly() {
 fn row_filter_age_off_drops_nulls_unless_told_to_keep_them() {
     // All are old but rows 1 and 3; rows 3 and 4 are null.
     let values = [0, NOW, 0, NOW, 0];
-    let column =
-        Column { values: ColumnValues::S64(&values), validity: Some(&[0b0_0111]) };
+    let column = Column { values: ColumnValues::S64(&values), validity: Some(&[0b0_0111]) };
     check_filter(DAY, column, 5, &[0b0_0010]);
     let keep = r#"{"column":"updated_at","period_seconds":86400,"nulls":"keep"}"#;
     check_filter(keep, column, 5, &[0b1_1010]);
@@ -77,7 +75,8 @@ fn row_filter_age_off_refuses_text_and_a_batch_of_other_columns() {
         stream.select(NOW, &short).expect_err("one value of two").to_string(),
         @"call `select` of plugin `row-filter-age-off`: argument `column 0` has 1 values, expected 2"
     );
-    let text = Column { values: ColumnValues::Text { offsets: &[0, 1], data: b"x" }, validity: None };
+    let text =
+        Column { values: ColumnValues::Text { offsets: &[0, 1], data: b"x" }, validity: None };
     let refused = stream.select(NOW, &Batch { row_count: 1, columns: &[text] });
     insta::assert_snapshot!(
         refused.expect_err("text has no age").to_string(),
@@ -101,7 +100,7 @@ fn bits_after_the_last_row_are_refused() {
     let refused = stream.select(NOW, &Batch { row_count: 9, columns: &[integers(&[0; 9])] });
     insta::assert_snapshot!(
         refused.expect_err("bits 9 to 15 are set").to_string(),
-        @"call `select` of plugin `tail`: it returned a bitmap with bits set after the last of 9 rows"
+        @"call `select` of plugin `tail`: it gave a bitmap with bits set after the last of 9 rows"
     );
 }
 
@@ -116,10 +115,8 @@ fn owned(values: OwnedValues, validity: Option<Vec<u8>>) -> OwnedColumn {
 #[test]
 fn aggregator_sum_skips_nulls_and_filtered_rows_and_leaves_empty_groups_null() {
     let mut stream = sums(ColumnType::S64);
-    let column = Column {
-        values: ColumnValues::S64(&[1, 2, 4, 8, 16]),
-        validity: Some(&[0b1_1011]),
-    };
+    let column =
+        Column { values: ColumnValues::S64(&[1, 2, 4, 8, 16]), validity: Some(&[0b1_1011]) };
     stream.update(&[column], &[0, 1, 0, 0, 2], None, 4).expect("rows");
     stream.update(&[integers(&[100, 200])], &[0, 1], Some(&[0b10]), 4).expect("rows");
     let expected = owned(OwnedValues::S64(vec![9, 202, 16, 0]), Some(vec![0b0111]));
@@ -130,8 +127,7 @@ fn aggregator_sum_skips_nulls_and_filtered_rows_and_leaves_empty_groups_null() {
 #[test]
 fn aggregator_sum_emits_first_groups_and_renumbers_the_rest() {
     let mut stream = sums(ColumnType::F64);
-    let doubles =
-        |values| Column { values: ColumnValues::F64(values), validity: None };
+    let doubles = |values| Column { values: ColumnValues::F64(values), validity: None };
     stream.update(&[doubles(&[0.5, 1.5, 2.5])], &[0, 1, 2], None, 3).expect("rows");
     let first = owned(OwnedValues::F64(vec![0.5, 1.5]), None);
     assert_eq!(stream.evaluate(EmitTo::First(2)), Ok(first));
@@ -149,7 +145,9 @@ fn aggregator_sum_of_parts_is_the_sum_of_the_whole_beyond_64_bits() {
     let (mut left, mut right) = (sums(ColumnType::S64), sums(ColumnType::S64));
     left.update(&[integers(&[i64::MAX, i64::MAX, -7])], &[0, 0, 2], None, 3).expect("rows");
     right.update(&[integers(&[i64::MIN, i64::MIN, 5])], &[0, 0, 1], None, 2).expect("rows");
-    for (part, groups) in [(left.state(EmitTo::All), [0, 1, 2].as_slice()), (right.state(EmitTo::All), &[0, 1])] {
+    for (part, groups) in
+        [(left.state(EmitTo::All), [0, 1, 2].as_slice()), (right.state(EmitTo::All), &[0, 1])]
+    {
         let part = part.expect("a state");
         let columns: Vec<Column<'_>> = part.iter().map(OwnedColumn::as_column).collect();
         left.merge(&columns, groups, 3).expect("merged");
@@ -201,6 +199,6 @@ fn text_with_offsets_outside_of_its_data_is_refused() {
     stream.update(&[integers(&[1, 2])], &[0, 1], None, 2).expect("rows");
     insta::assert_snapshot!(
         stream.evaluate(EmitTo::All).expect_err("offset 2²⁰ of 5 bytes").to_string(),
-        @"call `accumulator.evaluate` of plugin `offsets`: it returned offsets that do not rise from 0 to the 5 bytes of their data"
+        @"call `accumulator.evaluate` of plugin `offsets`: it gave offsets that do not rise from 0 to the 5 bytes of their data"
     );
 }

@@ -27,6 +27,7 @@ impl metadata::Guest for Clocked {
 }
 
 impl scoring::Guest for Clocked {
+    #[expect(clippy::disallowed_methods, reason = "it is what the guest is refused for")]
     fn score(edges: scoring::EdgeColumns) -> Result<Vec<f64>, PluginError> {
         let now = SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)

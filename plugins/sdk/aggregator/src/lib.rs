@@ -8,7 +8,7 @@ use alloc::{format, vec::Vec};
 use core::{cell::RefCell, marker::PhantomData};
 
 use self::bindings::exports::lakebed::policy::{aggregation, columns, types};
-use lakebed_guest_core::{Bits, Column, ColumnType, Install, Plugin, PluginError};
+use lakebed_guest_core::{Bits, Column, ColumnType, Install, Plugin, PluginError, kernels};
 
 #[doc(hidden)]
 pub use lakebed_guest_core::__install;
@@ -177,8 +177,7 @@ fn checked(
 ) -> Result<Vec<Column>, PluginError> {
     let columns: Vec<Column> = columns.into_iter().map(Into::into).collect();
     columns.iter().try_for_each(|column| column.check(groups.len()))?;
-    let largest = groups.iter().fold(None, |most, &group| most.max(Some(group)));
-    match largest {
+    match kernels::largest(groups) {
         Some(group) if group >= total_groups => Err(PluginError::InvalidInput(format!(
             "group {group} is not below the {total_groups} groups announced"
         ))),

@@ -96,11 +96,24 @@ pub fn extremes(values: &[f64]) -> Option<(f64, f64)> {
     Some((low, high))
 }
 
+/// Returns the largest number; `None` of nothing.
+#[must_use]
+pub fn largest(values: &[u32]) -> Option<u32> {
+    let (rounds, rest) = values.as_chunks::<LANES>();
+    let mut highs = [0; LANES];
+    for round in rounds {
+        for lane in 0..LANES {
+            highs[lane] = if round[lane] > highs[lane] { round[lane] } else { highs[lane] };
+        }
+    }
+    if values.is_empty() { None } else { highs.iter().chain(rest).copied().max() }
+}
+
 #[cfg(test)]
 mod tests {
     use alloc::{vec, vec::Vec};
 
-    use super::{Bits, and, extremes, for_each_row, or_not, pack};
+    use super::{Bits, and, extremes, for_each_row, largest, or_not, pack};
 
     #[test]
     fn pack_sets_bit_per_kept_value_and_leaves_the_tail_zero() {
@@ -144,5 +157,15 @@ mod tests {
         values[2] = -1.0;
         values[17] = 9.0;
         assert_eq!(extremes(&values), Some((-1.0, 9.0)));
+    }
+
+    #[test]
+    fn largest_is_found_in_full_rounds_and_in_the_rest() {
+        assert_eq!(largest(&[]), None);
+        assert_eq!(largest(&[0]), Some(0));
+        let mut values: Vec<u32> = (0..19).collect();
+        assert_eq!(largest(&values), Some(18));
+        values[3] = u32::MAX;
+        assert_eq!(largest(&values), Some(u32::MAX));
     }
 }

@@ -165,7 +165,10 @@ mod tests {
     fn engine_filters_are_passed_over_and_computed_ones_are_opaque() {
         check("[dynamicpruningexpression(d#1 IN dynamicpruning#918)]", &[]);
         check("[might_contain(Subquery subquery#921, [id=#278], cast(b#7 as bigint))]", &[]);
-        check("[(l_receiptdate#5 > l_commitdate#4)]", &["l_commitdate other ?", "l_receiptdate other ?"]);
+        check(
+            "[(l_receiptdate#5 > l_commitdate#4)]",
+            &["l_commitdate other ?", "l_receiptdate other ?"],
+        );
         check("[substring(c_phone#1, 1, 2) IN (13,31)]", &["c_phone other ?"]);
         check("[NOT (a#1 = 5)]", &["a other ?"]);
     }

@@ -15,8 +15,10 @@ mod catalyst;
 mod node;
 mod pushed;
 mod scan;
+#[cfg(test)]
+mod tests;
 mod text;
 mod walk;
 
 pub(crate) use node::{Metric, PlanNode};
-pub(crate) use walk::{PlanJoin, PlanLineage, PlanScan, read};
+pub(crate) use walk::{PlanLineage, PlanScan, read};

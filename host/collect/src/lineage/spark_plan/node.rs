@@ -10,7 +10,7 @@ pub(crate) struct PlanNode {
     /// `simpleString`: the operator with its arguments, cut after 25 fields.
     pub(crate) text: String,
     /// The inputs; subqueries follow them.
-    pub(crate) children: Vec<PlanNode>,
+    pub(crate) children: Vec<Self>,
     /// What a scan says about its files and filters.
     pub(crate) metadata: BTreeMap<String, String>,
     /// The accumulators that count what the operator did.

@@ -112,7 +112,11 @@ mod tests {
     fn constants_have_the_type_of_their_column() {
         check(
             "[LessThan(day,1995-01-01), GreaterThan(price,0.05), EqualTo(name,1001-5000)]",
-            &["day range (-∞, 1995-01-01)", "name equal ['1001-5000', '1001-5000']", "price range (0.05, ∞)"],
+            &[
+                "day range (-∞, 1995-01-01)",
+                "name equal ['1001-5000', '1001-5000']",
+                "price range (0.05, ∞)",
+            ],
         );
     }
 
@@ -120,7 +124,10 @@ mod tests {
     fn lists_prefixes_and_disjunctions_are_read() {
         check("[In(key, [3,1,2])]", &["key in [1, 3]"]);
         check("[StringStartsWith(name,forest)]", &["name prefix ['forest', 'foresu')"]);
-        check("[Or(EqualTo(name,FRANCE),EqualTo(name,GERMANY))]", &["name in ['FRANCE', 'GERMANY']"]);
+        check(
+            "[Or(EqualTo(name,FRANCE),EqualTo(name,GERMANY))]",
+            &["name in ['FRANCE', 'GERMANY']"],
+        );
         check(
             "[Or(And(GreaterThan(key,1),LessThan(key,5)),EqualTo(key,9))]",
             &["key range (1, 9]"],

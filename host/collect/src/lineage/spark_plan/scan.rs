@@ -188,7 +188,11 @@ mod tests {
 
     #[test]
     fn tables_are_named_by_the_catalog_or_by_their_folder() {
-        check_table("Scan parquet spark_catalog.db.t", "FileScan parquet", Some("spark_catalog.db.t"));
+        check_table(
+            "Scan parquet spark_catalog.db.t",
+            "FileScan parquet",
+            Some("spark_catalog.db.t"),
+        );
         check_table("BatchScan main.db.t", "BatchScan main.db.t[a#1]", Some("main.db.t"));
         check_table("GpuScan parquet db.t", "", Some("db.t"));
         check_table("Scan hive db.t", "", Some("db.t"));
@@ -206,8 +210,11 @@ mod tests {
         assert!(scan("Scan JDBCRelation(t) [numPartitions=1]", "").is_none());
         assert!(scan("Scan", "Scan[obj#1]").is_none());
         assert!(
-            scan("Scan json ", "Location: DeltaLogFileIndex(1 paths)[file:/t/_delta_log/0.json], F")
-                .is_none()
+            scan(
+                "Scan json ",
+                "Location: DeltaLogFileIndex(1 paths)[file:/t/_delta_log/0.json], F"
+            )
+            .is_none()
         );
     }
 

@@ -116,12 +116,13 @@ pub(super) fn mentioned(text: &str) -> Vec<String> {
     text.match_indices('#')
         .filter(|(at, _)| text[at + 1..].starts_with(|c: char| c.is_ascii_digit()))
         .filter_map(|(at, _)| {
-            let start = text[..at].rfind(|c| !is_name(c)).map_or(0, |i| {
-                i + text[i..].chars().next().map_or(1, char::len_utf8)
-            });
+            let start = text[..at]
+                .rfind(|c| !is_name(c))
+                .map_or(0, |i| i + text[i..].chars().next().map_or(1, char::len_utf8));
             let name = &text[start..at];
             // `dynamicpruning#918` and `subquery#921` are the engine's own.
-            let own = ["", "dynamicpruning", "dynamicpruningexpression", "subquery"].contains(&name);
+            let own =
+                ["", "dynamicpruning", "dynamicpruningexpression", "subquery"].contains(&name);
             (!own).then(|| name.to_owned())
         })
         .collect()
@@ -161,7 +162,9 @@ pub(super) fn defined_in(description: &str, id: u64) -> Option<&str> {
         if name.contains(['#', ',', '[', ']', '\n']) {
             return None;
         }
-        Some(expression_before(&description[..name_start - 4]))
+        let expression = expression_before(&description[..name_start - 4]);
+        // Unresolved plans, which come first in a description, have no ids.
+        (expression.contains('#') && !expression.contains('\'')).then_some(expression)
     })
 }
 
@@ -198,8 +201,8 @@ fn is_balanced(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{
-        alias, attribute, call, defined_in, labeled_list, list_from, mentioned, nested_field, omitted,
-        split_top,
+        alias, attribute, call, defined_in, labeled_list, list_from, mentioned, nested_field,
+        omitted, split_top,
     };
 
     #[track_caller]
@@ -260,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_definition_is_found_in_a_long_description() {
-        let text = "Results [2]: [l_orderkey#37L AS k#35L, sum(l_quantity#41)#50 AS q#36]\nx AS k#351";
+        let text = "'Aggregate ['l_orderkey AS k#35]\\nResults [2]: [l_orderkey#37L AS k#35L, sum(l_quantity#41)#50 AS q#36]\nx AS k#351";
         assert_eq!(defined_in(text, 35), Some("l_orderkey#37L"));
         assert_eq!(defined_in(text, 36), Some("sum(l_quantity#41)#50"));
         assert_eq!(defined_in(text, 37), None);

@@ -14,8 +14,8 @@ use super::{
     node::PlanNode,
     scan::{self, BaseScan},
     text::{
-        self, Attribute, alias, attribute, call, defined_in, join_arguments, labeled_list, list_from,
-        nested_field, split_top,
+        self, Attribute, alias, attribute, call, defined_in, join_arguments, labeled_list,
+        list_from, nested_field, split_top,
     },
 };
 
@@ -118,8 +118,12 @@ impl Walker<'_> {
         match node.operator() {
             "Project" => self.visit_project(node, inputs),
             "Filter" => self.visit_filter(node, inputs),
-            "HashAggregate" | "SortAggregate" | "ObjectHashAggregate" | "Aggregate"
-            | "GroupingAgg" | "ShuffledAggregate" => self.visit_aggregate(node),
+            "HashAggregate"
+            | "SortAggregate"
+            | "ObjectHashAggregate"
+            | "Aggregate"
+            | "GroupingAgg"
+            | "ShuffledAggregate" => self.visit_aggregate(node),
             "TakeOrderedAndProject" | "TopK" => {
                 let items = labeled_list(&node.text, "output=").map(|items| self.complete(&items));
                 match items {
@@ -132,7 +136,9 @@ impl Walker<'_> {
             "Expand" => self.visit_expand(node),
             "Generate" => self.visit_generate(node),
             "Window" => self.visit_window(node, inputs),
-            "InputAdapter" | "WholeStageCodegen" | "ColumnarToRow" | "RowToColumnar" => first(inputs),
+            "InputAdapter" | "WholeStageCodegen" | "ColumnarToRow" | "RowToColumnar" => {
+                first(inputs)
+            }
             _ => Output { scan: None, ..concatenated(inputs) },
         }
     }
@@ -161,8 +167,7 @@ impl Walker<'_> {
         for attribute in &attributes {
             let origin = match &table {
                 Some(table) => {
-                    let column =
-                        ColumnRef { table: table.clone(), column: attribute.name.clone() };
+                    let column = ColumnRef { table: table.clone(), column: attribute.name.clone() };
                     Origin::base(column, index)
                 }
                 None => Origin::derived(),
@@ -268,8 +273,7 @@ impl Walker<'_> {
         let attributes: Vec<Attribute> = items.iter().filter_map(|item| attribute(item)).collect();
         let child = first(inputs);
         let by_position = child.exact
-            && (child.attributes.len() == attributes.len()
-                || node.operator() == "ReusedExchange");
+            && (child.attributes.len() == attributes.len() || node.operator() == "ReusedExchange");
         for (position, attribute) in attributes.iter().enumerate() {
             let same = if by_position {
                 child.attributes.get(position)
@@ -290,9 +294,8 @@ impl Walker<'_> {
         let Some(attributes) = inputs.first().map(|output| output.attributes.clone()) else {
             return Output::default();
         };
-        let aligned = inputs
-            .iter()
-            .all(|branch| branch.exact && branch.attributes.len() == attributes.len());
+        let aligned =
+            inputs.iter().all(|branch| branch.exact && branch.attributes.len() == attributes.len());
         for (position, attribute) in attributes.iter().enumerate() {
             let origin = if aligned {
                 let branches: Vec<Origin> = inputs
@@ -313,10 +316,8 @@ impl Walker<'_> {
     fn visit_expand(&mut self, node: &PlanNode) -> Output {
         let Some((rows, after)) = list_from(&node.text, 0) else { return Output::default() };
         let Some((names, _)) = list_from(&node.text, after) else { return Output::default() };
-        let rows: Vec<Vec<&str>> = rows
-            .iter()
-            .filter_map(|row| list_from(row, 0).map(|(items, _)| items))
-            .collect();
+        let rows: Vec<Vec<&str>> =
+            rows.iter().filter_map(|row| list_from(row, 0).map(|(items, _)| items)).collect();
         let names = self.complete(&names);
         let attributes: Vec<Attribute> = names.iter().filter_map(|item| attribute(item)).collect();
         for (position, attribute) in attributes.iter().enumerate() {
@@ -381,7 +382,9 @@ impl Walker<'_> {
                 Some((inner, _)) => self.resolve(inner),
                 None => Origin::derived(),
             },
-            "knownfloatingpointnormalized" | "normalizenanandzero" | "knownnotnull"
+            "knownfloatingpointnormalized"
+            | "normalizenanandzero"
+            | "knownnotnull"
             | "promote_precision" => self.resolve(arguments),
             // How Spark spells a null-safe equality: coalesce(a, 0) = coalesce(b, 0) AND isnull(a) = isnull(b).
             "coalesce" => match split_top(arguments).as_slice() {
@@ -417,8 +420,9 @@ impl Walker<'_> {
         match full {
             Some(items) => owned(&items),
             None => {
-                self.losses
-                    .insert("a list of the plan is cut and its long description lacks it".to_owned());
+                self.losses.insert(
+                    "a list of the plan is cut and its long description lacks it".to_owned(),
+                );
                 owned(head)
             }
         }

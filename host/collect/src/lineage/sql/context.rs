@@ -1,6 +1,7 @@
 //! What the planner asks for while it plans one statement.
 
 use std::{
+    any::Any,
     cell::{Cell, RefCell},
     sync::Arc,
 };
@@ -11,8 +12,8 @@ use datafusion_common::{
     config::ConfigOptions,
 };
 use datafusion_expr::{
-    AggregateUDF, Expr, HigherOrderUDF, ScalarUDF, TableProviderFilterPushDown, TableSource,
-    WindowUDF,
+    AggregateUDF, Expr, HigherOrderUDF, ScalarUDF, TableProviderFilterPushDown, TableScan,
+    TableSource, WindowUDF,
     planner::{ContextProvider, ExprPlanner},
 };
 
@@ -37,6 +38,8 @@ pub(super) struct KnownTable {
     pub(super) name: String,
     /// Whether the catalog knows it.
     pub(super) in_catalog: bool,
+    /// Whether columns were added that the catalog does not know.
+    pub(super) grown: bool,
     pub(super) columns: Vec<(String, ColumnType)>,
 }
 
@@ -45,6 +48,8 @@ pub(super) struct Table {
     schema: SchemaRef,
     /// Whether this is a table rather than the working set of a recursive query.
     pub(super) is_base: bool,
+    /// Whether all of it is from the catalog.
+    pub(super) is_known: bool,
 }
 
 impl TableSource for Table {
@@ -61,13 +66,21 @@ impl TableSource for Table {
     }
 }
 
+impl Table {
+    /// Returns the table behind a scan of a plan.
+    pub(super) fn of(scan: &TableScan) -> Option<&Self> {
+        let source: &dyn Any = scan.source.as_ref();
+        source.downcast_ref()
+    }
+}
+
 /// The planner's context.
 pub(super) struct Context<'c> {
     catalog: &'c dyn Catalog,
     /// Tables in the order of their first use; columns may be added between two attempts.
     pub(super) tables: RefCell<Vec<KnownTable>>,
-    /// Whether anything was a stub.
-    pub(super) stubbed: Cell<bool>,
+    /// Whether a function was a stub.
+    pub(super) stub_functions: Cell<bool>,
     planners: Vec<Arc<dyn ExprPlanner>>,
     options: ConfigOptions,
 }
@@ -78,9 +91,11 @@ impl<'c> Context<'c> {
         Self {
             catalog,
             tables: RefCell::new(Vec::new()),
-            stubbed: Cell::new(false),
+            stub_functions: Cell::new(false),
             planners: vec![
-                Arc::new(datafusion_functions::planner::UserDefinedFunctionPlanner),
+                Arc::new(datafusion_functions::core::planner::CoreFunctionPlanner::default()),
+                Arc::new(datafusion_functions::datetime::planner::DatetimeFunctionPlanner),
+                Arc::new(datafusion_functions::unicode::planner::UnicodeFunctionPlanner),
                 Arc::new(datafusion_functions_aggregate::planner::AggregateFunctionPlanner),
                 Arc::new(datafusion_functions_window::planner::WindowFunctionPlanner),
             ],
@@ -95,15 +110,12 @@ impl<'c> Context<'c> {
         }
         let columns = self.catalog.columns(&name.to_lowercase());
         let in_catalog = columns.is_some();
-        if !in_catalog {
-            self.stubbed.set(true);
-        }
         let columns = columns
             .unwrap_or_default()
             .into_iter()
             .map(|(column, kind)| (column.to_lowercase(), kind))
             .collect();
-        tables.push(KnownTable { name: name.to_owned(), in_catalog, columns });
+        tables.push(KnownTable { name: name.to_owned(), in_catalog, grown: false, columns });
         tables.len() - 1
     }
 }
@@ -118,11 +130,16 @@ impl ContextProvider for Context<'_> {
             .map(|(column, kind)| Field::new(column, types::to_arrow(*kind), true))
             .collect();
         fields.push(Field::new(format!("{MARKER}{index}"), DataType::Boolean, true));
-        Ok(Arc::new(Table { schema: Arc::new(Schema::new(fields)), is_base: true }))
+        let is_known = tables[index].in_catalog && !tables[index].grown;
+        Ok(Arc::new(Table { schema: Arc::new(Schema::new(fields)), is_base: true, is_known }))
     }
 
-    fn create_cte_work_table(&self, _name: &str, schema: SchemaRef) -> Result<Arc<dyn TableSource>> {
-        Ok(Arc::new(Table { schema, is_base: false }))
+    fn create_cte_work_table(
+        &self,
+        _name: &str,
+        schema: SchemaRef,
+    ) -> Result<Arc<dyn TableSource>> {
+        Ok(Arc::new(Table { schema, is_base: false, is_known: true }))
     }
 
     fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
@@ -140,7 +157,7 @@ impl ContextProvider for Context<'_> {
         if is_known {
             return None;
         }
-        self.stubbed.set(true);
+        self.stub_functions.set(true);
         Some(Arc::new(ScalarUDF::new_from_impl(StubFunction::new(name))))
     }
 
@@ -155,7 +172,7 @@ impl ContextProvider for Context<'_> {
         if !is_foreign_aggregate(name) {
             return None;
         }
-        self.stubbed.set(true);
+        self.stub_functions.set(true);
         Some(Arc::new(AggregateUDF::new_from_impl(StubFunction::new(name))))
     }
 

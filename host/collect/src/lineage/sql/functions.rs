@@ -42,10 +42,28 @@ pub(super) static FUNCTIONS: LazyLock<Functions> = LazyLock::new(|| {
 
 /// Aggregates of other engines; an unknown function that is not listed is taken for a scalar one.
 const FOREIGN_AGGREGATES: [&str; 22] = [
-    "any_value", "approx_percentile", "approx_count_distinct", "approx_set", "arbitrary",
-    "collect_list", "collect_set", "count_if", "countif", "every", "listagg", "max_by", "min_by",
-    "mode", "percentile", "percentile_approx", "some", "group_concat", "object_agg", "skewness",
-    "kurtosis", "try_sum",
+    "any_value",
+    "approx_percentile",
+    "approx_count_distinct",
+    "approx_set",
+    "arbitrary",
+    "collect_list",
+    "collect_set",
+    "count_if",
+    "countif",
+    "every",
+    "listagg",
+    "max_by",
+    "min_by",
+    "mode",
+    "percentile",
+    "percentile_approx",
+    "some",
+    "group_concat",
+    "object_agg",
+    "skewness",
+    "kurtosis",
+    "try_sum",
 ];
 
 /// Tells whether a function of this name folds rows, though DataFusion does not know it.

@@ -1,12 +1,12 @@
 //! Lineage from a statement's text, through DataFusion's planner.
 //!
-//! 1. The text is parsed in its dialect and [rewritten](rewrite) to what the planner accepts.
+//! 1. The text is parsed in its dialect and rewritten to what the planner accepts.
 //! 2. It is planned against the [`Catalog`]. A table that the catalog does not know gets a stub
 //!    schema, which grows by the columns that the planner misses until the plan stands; functions
 //!    nobody knows are stubs too.
 //! 3. A chosen list of optimizer rules turns comma joins, `EXISTS` and `IN` into joins and pushes
 //!    filters to scans. Rules that would delete or disguise an edge are not in the list.
-//! 4. The plan is [walked](resolve) with a map from each column to its base columns.
+//! 4. The plan is walked with a map from each column to its base columns.
 //!
 //! Nothing is executed and no file is opened.
 
@@ -19,6 +19,8 @@ mod predicate;
 mod resolve;
 mod rewrite;
 mod stubs;
+#[cfg(test)]
+pub(crate) mod tests;
 mod types;
 
 use lakebed_model::{JoinUse, ScanUse};
@@ -64,12 +66,7 @@ pub struct SqlLineage {
 impl SqlLineage {
     /// The lineage of a statement that could not be read.
     pub(crate) const fn unread() -> Self {
-        Self {
-            joins: Vec::new(),
-            scans: Vec::new(),
-            tier: LineageTier::Stubbed,
-            confidence: 0.0,
-        }
+        Self { joins: Vec::new(), scans: Vec::new(), tier: LineageTier::Stubbed, confidence: 0.0 }
     }
 }
 
@@ -101,7 +98,9 @@ pub enum LineageError {
         statement: String,
     },
     /// A column without qualifier could belong to several tables of unknown schema.
-    #[error("resolve column `{column}`: it could belong to any of {tables}, whose schemas are unknown")]
+    #[error(
+        "resolve column `{column}`: it could belong to any of {tables}, whose schemas are unknown"
+    )]
     AmbiguousColumn {
         /// The column.
         column: String,

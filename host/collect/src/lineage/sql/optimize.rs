@@ -5,16 +5,12 @@ use std::sync::Arc;
 use datafusion_common::config::ConfigOptions;
 use datafusion_expr::LogicalPlan;
 use datafusion_optimizer::{
-    Analyzer, Optimizer, OptimizerContext, OptimizerRule,
-    analyzer::type_coercion::TypeCoercion,
+    Analyzer, Optimizer, OptimizerContext, OptimizerRule, analyzer::type_coercion::TypeCoercion,
     decorrelate_lateral_join::DecorrelateLateralJoin,
     decorrelate_predicate_subquery::DecorrelatePredicateSubquery,
-    eliminate_cross_join::EliminateCrossJoin,
-    extract_equijoin_predicate::ExtractEquijoinPredicate,
-    optimize_projections::OptimizeProjections,
-    push_down_filter::PushDownFilter,
-    scalar_subquery_to_join::ScalarSubqueryToJoin,
-    simplify_expressions::SimplifyExpressions,
+    eliminate_cross_join::EliminateCrossJoin, extract_equijoin_predicate::ExtractEquijoinPredicate,
+    optimize_projections::OptimizeProjections, push_down_filter::PushDownFilter,
+    scalar_subquery_to_join::ScalarSubqueryToJoin, simplify_expressions::SimplifyExpressions,
 };
 
 use super::LineageError;

@@ -1,6 +1,6 @@
 //! The walk over a logical plan, with a map from each column to its base columns.
 
-use std::{any::Any, collections::BTreeSet};
+use std::collections::BTreeSet;
 
 use datafusion_common::{
     DFSchema, JoinType,
@@ -15,8 +15,7 @@ use lakebed_model::{ColumnRef, JoinKind, JoinUse, ScanUse, TableName};
 use super::{
     LineageError, SqlLineage,
     context::{Table, marked_table},
-    optimize,
-    predicate,
+    optimize, predicate,
     stubs::Planned,
     types,
 };
@@ -25,7 +24,7 @@ use crate::{
     lineage::{
         edge::{JoinTraits, edges},
         origin::Origin,
-        predicate::{Predicate, filters},
+        predicate::{Predicate, Test, filters},
     },
 };
 
@@ -43,6 +42,7 @@ pub(super) fn lineage(planned: &Planned) -> Result<SqlLineage, LineageError> {
     let confidence = planned.tier.confidence();
     let mut resolver = Resolver::new(OnConditions::Ignore);
     resolver.visit(&optimized.pushed);
+    resolver.infer();
     let joins = resolver
         .joins
         .into_iter()
@@ -67,6 +67,12 @@ struct Scan {
 }
 
 impl Scan {
+    /// Returns what the scan's predicates ask of a column, if they know its values.
+    fn tests(&self, column: &str) -> Option<Test> {
+        let all = Predicate::And(self.predicates.clone());
+        all.tests().remove(column).filter(Test::is_sharp)
+    }
+
     fn into_use(self, stated: &BTreeSet<ColumnRef>) -> ScanUse {
         let mut filters = filters(&self.table, self.predicates);
         for filter in &mut filters {
@@ -81,15 +87,22 @@ impl Scan {
     }
 }
 
+/// An equality of two scanned columns: a filter on the first holds for the second too.
+struct Implication {
+    from: (usize, String),
+    to: (usize, String),
+}
+
 struct Resolver {
     scans: Vec<Scan>,
     joins: Vec<JoinUse>,
+    implications: Vec<Implication>,
     on_conditions: OnConditions,
 }
 
 impl Resolver {
     const fn new(on_conditions: OnConditions) -> Self {
-        Self { scans: Vec::new(), joins: Vec::new(), on_conditions }
+        Self { scans: Vec::new(), joins: Vec::new(), implications: Vec::new(), on_conditions }
     }
 
     /// Reads a plan and returns the origins of its output, by position.
@@ -182,20 +195,14 @@ impl Resolver {
     }
 
     fn visit_scan(&mut self, scan: &TableScan) -> Vec<Origin> {
-        let source: &dyn Any = scan.source.as_ref();
-        if !source.downcast_ref::<Table>().is_some_and(|table| table.is_base) {
+        if !Table::of(scan).is_some_and(|table| table.is_base) {
             return Vec::new();
         }
         let table = TableName::new(scan.table_name.to_string());
         let index = self.scans.len();
         let fields = scan.projected_schema.fields();
-        let columns = fields
-            .iter()
-            .filter(|field| marked_table(field.name()).is_none())
-            .map(|field| (field.name().clone(), types::from_arrow(field.data_type())))
-            .collect();
         let schema = scan.source.schema();
-        let predicates = scan
+        let predicates: Vec<Predicate> = scan
             .filters
             .iter()
             .map(|filter| {
@@ -205,6 +212,17 @@ impl Resolver {
                     Some((column.name.clone(), field.map(|f| types::from_arrow(f.data_type()))))
                 })
             })
+            .collect();
+        // A filter that was pushed down needs its column, though the plan above no longer does.
+        let filtered: BTreeSet<String> = predicates.iter().flat_map(Predicate::columns).collect();
+        let is_read = |name: &String| {
+            filtered.contains(name) || fields.iter().any(|field| field.name() == name)
+        };
+        let columns = schema
+            .fields()
+            .iter()
+            .filter(|field| marked_table(field.name()).is_none() && is_read(field.name()))
+            .map(|field| (field.name().clone(), types::from_arrow(field.data_type())))
             .collect();
         self.scans.push(Scan { table: table.clone(), columns, predicates });
         fields
@@ -235,6 +253,7 @@ impl Resolver {
         };
         let traits = JoinTraits { kind, strategy: None, confidence: 1.0 };
         self.joins.extend(edges(&pairs, traits));
+        self.add_implications(&pairs, kind);
         let both: Vec<Origin> = left.iter().chain(&right).cloned().collect();
         if let (Some(condition), OnConditions::Count) = (&join.filter, self.on_conditions)
             && let Ok(schema) = left_schema.join(right_schema)
@@ -245,6 +264,52 @@ impl Resolver {
             JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => left,
             JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => right,
             JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full => both,
+        }
+    }
+
+    fn add_implications(&mut self, pairs: &[(Origin, Origin)], kind: JoinKind) {
+        let (left_to_right, right_to_left) = match kind {
+            JoinKind::Inner | JoinKind::LeftSemi => (true, true),
+            JoinKind::LeftOuter | JoinKind::LeftAnti => (true, false),
+            JoinKind::RightOuter => (false, true),
+            JoinKind::FullOuter | JoinKind::Existence => (false, false),
+        };
+        for (left, right) in pairs {
+            let (Some(left), Some(right)) = (left.single(), right.single()) else { continue };
+            let left = (left.scan, left.column.column.clone());
+            let right = (right.scan, right.column.column.clone());
+            if left_to_right {
+                self.implications.push(Implication { from: left.clone(), to: right.clone() });
+            }
+            if right_to_left {
+                self.implications.push(Implication { from: right, to: left });
+            }
+        }
+    }
+
+    /// Carries filters over join keys, as engines do that derive constraints.
+    ///
+    /// The planner's own rule does so only for filters above a join; one that a subquery states
+    /// below it stays on its side. A chain of joins is followed to its end.
+    fn infer(&mut self) {
+        for _ in 0..self.implications.len() {
+            let mut found = Vec::new();
+            for Implication { from, to } in &self.implications {
+                if self.scans[to.0].tests(&to.1).is_none()
+                    && let Some(test) = self.scans[from.0].tests(&from.1)
+                {
+                    found.push((to.0, Predicate::Column(to.1.clone(), test)));
+                }
+            }
+            if found.is_empty() {
+                break;
+            }
+            for (scan, predicate) in found {
+                let known = predicate.columns().iter().any(|c| self.scans[scan].tests(c).is_some());
+                if !known {
+                    self.scans[scan].predicates.push(predicate);
+                }
+            }
         }
     }
 

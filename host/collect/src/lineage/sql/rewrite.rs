@@ -1,16 +1,17 @@
 //! From text to queries that the planner accepts.
 //!
 //! What the planner refuses though lineage does not need it is removed or respelled: `SORT BY` and
-//! its kin, time travel, samples, hints, bare `SEMI` and `ANTI` joins, `LATERAL VIEW` (its columns
-//! become computed ones). Statements that read tables to write one become the query they read with.
+//! its kin, time travel, samples, hints, bare `SEMI` and `ANTI` joins, `= ANY (query)`, `LATERAL
+//! VIEW` (its columns become computed ones). Date arithmetic by function becomes intervals, which
+//! fold to constants. Statements that read tables to write one become the query they read with.
 
 use std::ops::ControlFlow;
 
 use datafusion_sql::sqlparser::{
     ast::{
-        Delete, Expr, FromTable, Join, JoinConstraint, JoinOperator, LateralView, Merge, Query,
-        Select, SetExpr, Statement, TableFactor, TableWithJoins, Update, UpdateTableFromKind,
-        VisitMut as _, VisitorMut,
+        BinaryOperator, Delete, Expr, FromTable, FunctionArg, FunctionArgExpr, FunctionArguments,
+        Join, JoinConstraint, JoinOperator, LateralView, Merge, Query, Select, SetExpr, Statement,
+        TableFactor, TableWithJoins, Update, UpdateTableFromKind, VisitMut as _, VisitorMut,
     },
     dialect::GenericDialect,
     parser::{Parser, ParserError},
@@ -45,7 +46,7 @@ pub(super) fn parse(sql: &str, dialect: Dialect) -> Result<Vec<Statement>, Linea
     Parser::new(&*rules)
         .with_tokens_with_locations(tokens)
         .parse_statements()
-        .map_err(|error| parse_error(&error))
+        .map_err(|error| parse_error(&error, sql))
 }
 
 fn fold_case(token: &mut TokenWithSpan, dialect: Dialect) {
@@ -57,16 +58,25 @@ fn fold_case(token: &mut TokenWithSpan, dialect: Dialect) {
     }
 }
 
-/// The parser puts the position behind its message.
-fn parse_error(error: &ParserError) -> LineageError {
+/// The parser puts the position behind its message, except at the end of the text.
+fn parse_error(error: &ParserError, sql: &str) -> LineageError {
     let text = match error {
         ParserError::TokenizerError(text) | ParserError::ParserError(text) => text.as_str(),
         ParserError::RecursionLimitExceeded => "expressions are nested too deeply",
     };
     let (message, place) = text.split_once(" at Line: ").unwrap_or((text, ""));
-    let mut numbers = place.split(", Column: ").map(|number| number.trim().parse().unwrap_or(0));
-    let (line, column) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    let place = place
+        .split_once(", Column: ")
+        .and_then(|(line, column)| Some((line.parse().ok()?, column.trim().parse().ok()?)));
+    let (line, column) = place.unwrap_or_else(|| end_of(sql));
     LineageError::Parse { line, column, message: message.to_owned() }
+}
+
+/// The position after the last character, both counts from 1.
+fn end_of(sql: &str) -> (u64, u64) {
+    let breaks = sql.bytes().filter(|byte| *byte == b'\n').count();
+    let last = sql.rsplit('\n').next().unwrap_or_default().chars().count();
+    (breaks as u64 + 1, last as u64 + 1)
 }
 
 fn query_of(statement: Statement) -> Option<Query> {
@@ -160,12 +170,47 @@ impl VisitorMut for Respell {
         }
         ControlFlow::Continue(())
     }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Some(respelled) = any_as_in(expr).or_else(|| date_function(expr)) {
+            *expr = respelled;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// `x = ANY (query)` is `x IN (query)`.
+fn any_as_in(expr: &Expr) -> Option<Expr> {
+    let Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } = expr else {
+        return None;
+    };
+    let Expr::Subquery(subquery) = right.as_ref() else { return None };
+    Some(Expr::InSubquery { expr: left.clone(), subquery: subquery.clone(), negated: false })
+}
+
+/// `add_months(d, 3)` is `d + INTERVAL '3' MONTH`; `date_add` and `date_sub` count days.
+fn date_function(expr: &Expr) -> Option<Expr> {
+    let Expr::Function(function) = expr else { return None };
+    let (sign, unit) = match function.name.to_string().to_lowercase().as_str() {
+        "add_months" => ("+", "MONTH"),
+        "date_add" => ("+", "DAY"),
+        "date_sub" => ("-", "DAY"),
+        _ => return None,
+    };
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let [date, FunctionArg::Unnamed(FunctionArgExpr::Expr(count))] = list.args.as_slice() else {
+        return None;
+    };
+    let count: i32 = count.to_string().parse().ok()?;
+    let text = format!("({date} {sign} INTERVAL '{count}' {unit})");
+    Parser::new(&GenericDialect {}).try_with_sql(&text).ok()?.parse_expr().ok()
 }
 
 fn respell_joins(joins: &mut [Join]) {
     for join in joins {
         let operator = &mut join.join_operator;
-        *operator = match std::mem::replace(operator, JoinOperator::CrossJoin(JoinConstraint::None)) {
+        *operator = match std::mem::replace(operator, JoinOperator::CrossJoin(JoinConstraint::None))
+        {
             JoinOperator::Semi(constraint) => JoinOperator::LeftSemi(constraint),
             JoinOperator::Anti(constraint) => JoinOperator::LeftAnti(constraint),
             JoinOperator::StraightJoin(constraint) => JoinOperator::Inner(constraint),
@@ -194,7 +239,7 @@ fn computed_columns(view: &LateralView) -> TableWithJoins {
 
 #[cfg(test)]
 mod tests {
-    use super::{Dialect, LineageError, queries};
+    use super::{Dialect, queries};
 
     #[track_caller]
     fn check(dialect: Dialect, sql: &str, expected: &[&str]) {
@@ -210,9 +255,26 @@ mod tests {
             "SELECT a FROM `T` DISTRIBUTE BY a SORT BY a",
             &["SELECT a FROM `t`"],
         );
-        check(Dialect::Spark, "SELECT 1 FROM a SEMI JOIN b ON a.x = b.x", &[
-            "SELECT 1 FROM a LEFT SEMI JOIN b ON a.x = b.x",
-        ]);
+        check(
+            Dialect::Spark,
+            "SELECT 1 FROM a SEMI JOIN b ON a.x = b.x",
+            &["SELECT 1 FROM a LEFT SEMI JOIN b ON a.x = b.x"],
+        );
+    }
+
+    #[test]
+    fn date_functions_become_intervals_and_any_becomes_in() {
+        check(
+            Dialect::Spark,
+            "SELECT 1 FROM t WHERE d < add_months(DATE'1996-04-01', 3) AND e > date_sub(f, 7)",
+            &["SELECT 1 FROM t WHERE d < (DATE '1996-04-01' + INTERVAL '3' MONTH) AND \
+               e > (f - INTERVAL '7' DAY)"],
+        );
+        check(
+            Dialect::Postgres,
+            "SELECT 1 FROM t WHERE a = ANY (SELECT b FROM s)",
+            &["SELECT 1 FROM t WHERE a IN (SELECT b FROM s)"],
+        );
     }
 
     #[test]
@@ -238,12 +300,22 @@ mod tests {
         check(Dialect::Spark, "SHOW TABLES", &[]);
     }
 
+    #[track_caller]
+    fn check_error(sql: &str, expected: &str) {
+        let error = queries(sql, Dialect::Generic).unwrap_err();
+        assert_eq!(error.to_string(), expected);
+    }
+
     #[test]
     fn a_syntax_error_has_its_position() {
-        let error = queries("SELECT a\nFROM WHERE", Dialect::Generic).unwrap_err();
-        assert!(
-            matches!(error, LineageError::Parse { line: 2, column: 6, .. }),
-            "{error:?}"
+        check_error(
+            "SELECT a\nFROM t WHERE )",
+            "parse SQL at line 2, column 14: Expected: an expression, found: )",
         );
+        check_error(
+            "SELECT a\nFROM",
+            "parse SQL at line 2, column 5: Expected: identifier, found: EOF",
+        );
+        check_error("SELECT 'a", "parse SQL at line 1, column 8: Unterminated string literal");
     }
 }

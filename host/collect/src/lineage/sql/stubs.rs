@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use datafusion_common::{Column, DataFusionError, SchemaError};
+use datafusion_common::{Column, DataFusionError, SchemaError, tree_node::TreeNodeRecursion};
 use datafusion_expr::LogicalPlan;
 use datafusion_sql::{
     planner::{ParserOptions, SqlToRel},
@@ -15,7 +15,7 @@ use datafusion_sql::{
 
 use super::{
     LineageError, LineageTier,
-    context::{Context, KnownTable, marked_table},
+    context::{Context, KnownTable, Table, marked_table},
     types,
 };
 use crate::{Catalog, ColumnType};
@@ -59,7 +59,7 @@ fn grow(
         let planner = SqlToRel::new_with_options(&context, options());
         let error = match planner.sql_statement_to_plan(statement) {
             Ok(plan) => {
-                let tier = if context.stubbed.get() {
+                let tier = if context.stub_functions.get() || reads_unknown_table(&plan) {
                     LineageTier::Stubbed
                 } else {
                     LineageTier::Resolved
@@ -75,12 +75,23 @@ fn grow(
         let Some(index) = owner(missing, in_scope, &tables)? else {
             return Err(plan_error(&error));
         };
-        context.stubbed.set(true);
         let name = missing.name.clone();
         let kind = guesses.get(&name.to_lowercase()).copied().unwrap_or(fallback);
         tables[index].columns.push((name, kind));
+        tables[index].grown = true;
     }
     Err(LineageError::TooManyStubs { limit: MAX_GROWTH })
+}
+
+fn reads_unknown_table(plan: &LogicalPlan) -> bool {
+    let mut unknown = false;
+    let _ = plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            unknown |= !Table::of(scan).is_some_and(|table| table.is_known);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    unknown
 }
 
 fn options() -> ParserOptions {
@@ -116,9 +127,12 @@ fn owner(
             .filter(|(relation, _)| relation.is_some_and(|relation| relation.resolved_eq(wanted)))
             .map(|(_, index)| index)
             .collect(),
-        None => markers.map(|(_, index)| index).filter(|index| !tables[*index].in_catalog).collect(),
+        None => {
+            markers.map(|(_, index)| index).filter(|index| !tables[*index].in_catalog).collect()
+        }
     };
-    let has_it = |index: &usize| tables[*index].columns.iter().any(|(name, _)| *name == missing.name);
+    let has_it =
+        |index: &usize| tables[*index].columns.iter().any(|(name, _)| *name == missing.name);
     match candidates.iter().copied().collect::<Vec<_>>()[..] {
         [] => Ok(None),
         [only] if has_it(&only) => Ok(None),

@@ -188,7 +188,10 @@ impl<'s> Reader<'s> {
     /// Gives the executions that the log leaves open; nested ones before their roots.
     fn finish(mut self, log: &LogPath) -> Result<ParseReport, CollectError> {
         if !self.saw_sql {
-            return Err(CollectError::NoSqlStatements { path: log.root.clone(), events: self.seen });
+            return Err(CollectError::NoSqlStatements {
+                path: log.root.clone(),
+                events: self.seen,
+            });
         }
         let open = std::mem::take(&mut self.running);
         let ending = Ending { time: None, status: QueryStatus::Unknown };

@@ -1,0 +1,166 @@
+//! `lakebed explain TABLE --where SQL [--under a,b]`
+
+use std::collections::BTreeSet;
+
+use clap::Args;
+use lakebed_lake::SampleOptions;
+use lakebed_layout::{Lake, ddl};
+use lakebed_model::{Bytes, TableName};
+use lakebed_plan::{
+    Layout, LoggedScan, TableEvidence,
+    benefit::{BenefitModel, Reading, Replay, Simulate},
+};
+use serde::Serialize;
+
+use super::{Output, output::Align};
+use crate::{error::Error, pipeline::Pipeline};
+
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// The table
+    table: String,
+    /// The predicate, as it would stand after WHERE
+    #[arg(long = "where", value_name = "SQL")]
+    predicate: String,
+    /// Also predict what it would read if the table were clustered by these columns
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    under: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct ExplainView {
+    table: String,
+    predicate: String,
+    ranges: Vec<RangeView>,
+    phases: Vec<PhaseView>,
+}
+
+#[derive(Debug, Serialize)]
+struct RangeView {
+    column: String,
+    range: String,
+}
+
+#[derive(Debug, Serialize)]
+struct PhaseView {
+    phase: &'static str,
+    files: u64,
+    bytes: u64,
+    /// Whether a query ran, the log was read, or a sample was simulated.
+    basis: &'static str,
+}
+
+pub(super) async fn run(
+    pipeline: &Pipeline,
+    arguments: Arguments,
+    output: &mut Output,
+) -> Result<(), Error> {
+    let table = TableName::new(&arguments.table);
+    let snapshot = pipeline.lake.snapshot(&table).await.map_err(lakebed_lake::LakeError::from)?;
+    if !arguments.under.is_empty() {
+        ddl::check_columns(&snapshot, &arguments.under)?;
+    }
+    let scan = pipeline.predicate(&table, &arguments.predicate).await?;
+    let columns: BTreeSet<String> =
+        scan.ranges.keys().cloned().chain(arguments.under.iter().cloned()).collect();
+    let options = SampleOptions {
+        default_file_size: pipeline.config.file_size()?,
+        ..SampleOptions::default()
+    };
+    let evidence = pipeline.lake.evidence(&table, &columns, &options).await?;
+    let sql = format!("SELECT count(*) FROM {} WHERE {}", quoted(&table), arguments.predicate);
+    let measured = Box::pin(pipeline.lake.session().run(&sql)).await?.cost;
+
+    let mut phases = vec![
+        PhaseView {
+            phase: "in the table",
+            files: u64::try_from(evidence.files.len()).unwrap_or(u64::MAX),
+            bytes: evidence.bytes.0,
+            basis: "log",
+        },
+        phase(
+            "left by file statistics",
+            "log",
+            reading(&Replay, &evidence, &scan, &evidence.current),
+        ),
+        PhaseView {
+            phase: "read by the engine",
+            files: measured.files_read,
+            bytes: measured.bytes_read,
+            basis: "measured",
+        },
+    ];
+    if !arguments.under.is_empty() {
+        let layout = Layout::clustered(arguments.under.clone());
+        let simulated = reading(&Simulate, &evidence, &scan, &layout);
+        phases.push(phase("left under the other keys", "simulated on a sample", simulated));
+    }
+    let view = ExplainView {
+        table: arguments.table,
+        predicate: arguments.predicate,
+        ranges: scan
+            .ranges
+            .iter()
+            .map(|(column, range)| RangeView {
+                column: column.clone(),
+                range: range.range.to_string(),
+            })
+            .collect(),
+        phases,
+    };
+    print(&view, output)
+}
+
+fn reading(
+    model: &dyn BenefitModel,
+    evidence: &TableEvidence,
+    scan: &LoggedScan,
+    layout: &Layout,
+) -> Reading {
+    let scans = [scan.clone()];
+    model.prepare(evidence, &scans).readings(layout).first().copied().unwrap_or_default()
+}
+
+fn phase(phase: &'static str, basis: &'static str, reading: Reading) -> PhaseView {
+    PhaseView {
+        phase,
+        files: Bytes::from_f64(reading.files.ceil()).0,
+        bytes: Bytes::from_f64(reading.bytes).0,
+        basis,
+    }
+}
+
+fn quoted(table: &TableName) -> String {
+    format!("`{}`", table.as_str().replace('`', "``"))
+}
+
+fn print(view: &ExplainView, output: &mut Output) -> Result<(), Error> {
+    if output.is_json() {
+        return output.document(view);
+    }
+    if view.ranges.is_empty() {
+        output.line("no column is compared with constants: file statistics cannot help")?;
+    }
+    for range in &view.ranges {
+        output.line(format!("{} in {}", range.column, range.range))?;
+    }
+    let rows = view
+        .phases
+        .iter()
+        .map(|phase| {
+            vec![
+                phase.phase.to_owned(),
+                phase.files.to_string(),
+                Bytes(phase.bytes).to_string(),
+                phase.basis.to_owned(),
+            ]
+        })
+        .collect();
+    let header = [
+        ("files", Align::Left),
+        ("count", Align::Right),
+        ("bytes", Align::Right),
+        ("how known", Align::Left),
+    ];
+    output.table(&header, rows)
+}

@@ -1,0 +1,210 @@
+//! The command line: one file per verb, each parses, calls the pipeline and prints a view.
+
+mod apply;
+mod collect;
+mod compact;
+mod demo;
+mod drift;
+mod explain;
+mod graph;
+mod output;
+mod plan;
+mod plugin;
+mod sql;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{ArgAction, Args, Parser, Subcommand};
+use lakebed_model::Bytes;
+
+pub use output::Output;
+
+use crate::{
+    config::{Config, no_color, parse_duration_ms},
+    error::Error,
+    pipeline::Pipeline,
+    progress::{Progress, Verbosity},
+};
+
+/// Stack of the engine's threads: guests run on their caller's stack.
+const THREAD_STACK_BYTES: usize = 8 << 20;
+
+/// Lays out Delta lakes by what their queries really do.
+#[derive(Debug, Parser)]
+#[command(name = "lakebed", version, about, max_term_width = 100)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// Options of every verb.
+#[derive(Debug, Clone, Args)]
+struct Global {
+    /// Print one JSON document (or JSON lines, where a verb says so) on standard output
+    #[arg(long, global = true)]
+    json: bool,
+    /// Read this configuration instead of `lakebed.toml`
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Take the tables from this folder's subfolders (overrides the configuration)
+    #[arg(long, global = true, value_name = "FOLDER")]
+    lake: Option<PathBuf>,
+    /// Log more (`-v` stages, `-vv` decisions)
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    verbose: u8,
+    /// No progress bars, errors only
+    #[arg(short, long, global = true)]
+    quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Run the main job end to end on generated TPC-H tables and a real Spark event log
+    Demo(demo::Arguments),
+    /// Read query history into normalized records (JSON lines with --json)
+    Collect(collect::Arguments),
+    /// Show which joins and filters the history holds, with F, D, C and score
+    Graph(graph::Arguments),
+    /// Plan layouts for the lake's tables within budgets, with reasons
+    Plan(plan::Arguments),
+    /// Carry out a plan, or print its statements
+    Apply(apply::Arguments),
+    /// Measure how far the joins of two histories are apart
+    Drift(drift::Arguments),
+    /// Tell which files and bytes a predicate reads now, or would under other keys
+    Explain(explain::Arguments),
+    /// Run statements: SELECT, ALTER TABLE … CLUSTER BY, OPTIMIZE [FULL], DESCRIBE DETAIL / HISTORY
+    Sql(sql::Arguments),
+    /// Compact a table with filters and aggregations
+    Compact(compact::Arguments),
+    /// List, check and inspect plugins
+    Plugin(plugin::Arguments),
+}
+
+/// Runs the program and turns its result into an exit code.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let code = if error.use_stderr() { 2 } else { 0 };
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    start_logging(&cli.global);
+    let json = cli.global.json;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_stack_size(THREAD_STACK_BYTES)
+        .build();
+    let result = match runtime {
+        Ok(runtime) => runtime.block_on(Box::pin(run(cli))),
+        Err(error) => Err(Error::Output(error)),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        // The reader of our output has seen enough.
+        Err(Error::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            output::print_error(&error, json);
+            ExitCode::from(error.remedy().0.exit_code())
+        }
+    }
+}
+
+async fn run(cli: Cli) -> Result<(), Error> {
+    let Cli { global, verb } = cli;
+    let mut output = Output::new(global.json);
+    match verb {
+        Verb::Demo(arguments) => Box::pin(demo::run(&global, arguments, &mut output)).await,
+        Verb::Collect(arguments) => collect::run(&pipeline(&global)?, arguments, &mut output).await,
+        Verb::Graph(arguments) => graph::run(&pipeline(&global)?, arguments, &mut output).await,
+        Verb::Plan(arguments) => {
+            Box::pin(plan::run(&pipeline(&global)?, arguments, &mut output)).await
+        }
+        Verb::Apply(arguments) => {
+            Box::pin(apply::run(&pipeline(&global)?, arguments, &mut output)).await
+        }
+        Verb::Drift(arguments) => drift::run(&pipeline(&global)?, arguments, &mut output).await,
+        Verb::Explain(arguments) => {
+            Box::pin(explain::run(&pipeline(&global)?, arguments, &mut output)).await
+        }
+        Verb::Sql(arguments) => {
+            Box::pin(sql::run(&pipeline(&global)?, arguments, &mut output)).await
+        }
+        Verb::Compact(arguments) => {
+            Box::pin(compact::run(&pipeline(&global)?, arguments, &mut output)).await
+        }
+        Verb::Plugin(arguments) => plugin::run(&pipeline(&global)?, arguments, &mut output).await,
+    }
+}
+
+/// Sets up the pipeline as the options and the configuration say.
+fn pipeline(global: &Global) -> Result<Pipeline, Error> {
+    let mut config = Config::load(global.config.as_deref())?;
+    if let Some(folder) = &global.lake {
+        config.lake.folder = Some(std::path::absolute(folder).map_err(|source| Error::File {
+            action: "open lake",
+            path: folder.clone(),
+            source,
+        })?);
+    }
+    Pipeline::new(config, progress(global))
+}
+
+fn progress(global: &Global) -> Progress {
+    Progress::new(if global.quiet { Verbosity::Quiet } else { Verbosity::Shown })
+}
+
+fn start_logging(global: &Global) {
+    use tracing_subscriber::{EnvFilter, fmt};
+    let level = match (global.quiet, global.verbose) {
+        (true, _) => "error",
+        (false, 0) => "lakebed=warn,error",
+        (false, 1) => {
+            "lakebed=info,lakebed_collect=info,lakebed_graph=info,lakebed_plan=info,lakebed_layout=info,lakebed_lake=info,warn"
+        }
+        (false, _) => {
+            "lakebed=debug,lakebed_collect=debug,lakebed_graph=debug,lakebed_plan=debug,lakebed_layout=debug,lakebed_lake=debug,lakebed_sandbox=debug,warn"
+        }
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    let _ = fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(!no_color() && std::io::IsTerminal::is_terminal(&std::io::stderr()))
+        .try_init();
+}
+
+fn parse_size(text: &str) -> Result<Bytes, String> {
+    Bytes::parse(text)
+}
+
+fn parse_window(text: &str) -> Result<u64, String> {
+    parse_duration_ms(text)
+}
+
+/// The logs a verb reads, and how.
+#[derive(Debug, Clone, Args)]
+struct Sources {
+    /// Query logs: Spark event logs (files or eventlog_v2_… folders) or JSON lines
+    #[arg(required = true, value_name = "SOURCE")]
+    sources: Vec<PathBuf>,
+    /// Read the logs as this format instead of recognizing it
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<String>,
+    /// Keep the statements of this long before the newest one, such as `7d`
+    #[arg(long, value_name = "DURATION", value_parser = parse_window)]
+    window: Option<u64>,
+}
+
+impl Sources {
+    fn options(&self) -> lakebed_collect::CollectOptions {
+        lakebed_collect::CollectOptions { format: self.format.clone(), window_ms: self.window }
+    }
+}

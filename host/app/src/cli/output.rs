@@ -1,0 +1,127 @@
+//! Text, tables, JSON and errors: the only module that prints.
+
+use std::io::{self, Write};
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use lakebed_model::ParseReport;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::error::Error;
+
+/// Standard output in the form that was asked for.
+#[derive(Debug)]
+pub struct Output {
+    json: bool,
+}
+
+/// How a column of a table is aligned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Align {
+    Left,
+    Right,
+}
+
+impl Output {
+    /// Prints JSON or text.
+    #[must_use]
+    pub const fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    /// Tells whether JSON was asked for.
+    #[must_use]
+    pub const fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Prints one JSON document.
+    pub(super) fn document(&mut self, view: &impl Serialize) -> Result<(), Error> {
+        let text = serde_json::to_string_pretty(view).map_err(io::Error::from)?;
+        self.line(text)
+    }
+
+    /// Prints one line of JSON lines.
+    pub(super) fn json_line(&mut self, view: &impl Serialize) -> Result<(), Error> {
+        let text = serde_json::to_string(view).map_err(io::Error::from)?;
+        self.line(text)
+    }
+
+    /// Prints a line of text.
+    pub(super) fn line(&mut self, text: impl AsRef<str>) -> Result<(), Error> {
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_ref().as_bytes())?;
+        out.write_all(b"\n")?;
+        out.flush()?;
+        Ok(())
+    }
+
+    /// Prints a table.
+    pub(super) fn table(
+        &mut self,
+        header: &[(&str, Align)],
+        rows: Vec<Vec<String>>,
+    ) -> Result<(), Error> {
+        let mut table = Table::new();
+        table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+        table.set_content_arrangement(ContentArrangement::Disabled);
+        table.set_header(header.iter().map(|(name, _)| *name));
+        for (index, (_, align)) in header.iter().enumerate() {
+            if let Some(column) = table.column_mut(index) {
+                column.set_cell_alignment(match align {
+                    Align::Left => CellAlignment::Left,
+                    Align::Right => CellAlignment::Right,
+                });
+            }
+        }
+        table.add_rows(rows);
+        self.line(table.trim_fmt())
+    }
+}
+
+/// Says in one line how much of a history could be read.
+pub(super) fn parse_summary(report: &ParseReport) -> String {
+    let mut text = format!(
+        "{} statements: {} read in full, {} in part, {} not; left out: {} of the engine's own, {} failed, {} cached, {} duplicate",
+        report.statements,
+        report.parsed,
+        report.partial,
+        report.unparsed,
+        report.skipped.system,
+        report.skipped.failed,
+        report.skipped.cached,
+        report.skipped.duplicate,
+    );
+    if report.malformed_lines > 0 {
+        text.push_str(&format!("; {} malformed lines skipped", report.malformed_lines));
+    }
+    if report.truncated {
+        text.push_str("; a log ends in the middle of a record");
+    }
+    for (reason, count) in report.reasons.iter().take(10) {
+        text.push_str(&format!("\n  {count} × {reason}"));
+    }
+    text
+}
+
+/// Prints an error on standard error: what, why, what to do; as JSON too when asked for.
+pub(super) fn print_error(error: &Error, json: bool) {
+    let (remedy, help) = error.remedy();
+    let causes = error.causes();
+    let mut err = io::stderr().lock();
+    let mut text = format!("error: failed to {error}\n");
+    for cause in &causes {
+        text.push_str(&format!("caused by: {cause}\n"));
+    }
+    text.push_str(&format!("help: {help}\n"));
+    let _ = err.write_all(text.as_bytes());
+    if json {
+        let document = json!({ "error": {
+            "code": remedy.as_str(),
+            "message": format!("failed to {error}"),
+            "causes": causes,
+            "remedy": help,
+        }});
+        let _ = writeln!(err, "{document}");
+    }
+}

@@ -1,0 +1,291 @@
+//! One error for the whole program, and what to do about it.
+
+use std::{error::Error as StdError, path::PathBuf};
+
+use lakebed_collect::CollectError;
+use lakebed_graph::GraphError;
+use lakebed_lake::LakeError;
+use lakebed_layout::{LakeFault, LayoutError};
+use lakebed_plan::PlanError;
+use lakebed_sandbox::SandboxError;
+
+use crate::config::ConfigError;
+
+/// Anything that ends a command. Displays as a fragment that fits after "failed to".
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The query history.
+    #[error(transparent)]
+    Collect(#[from] CollectError),
+    /// The join graph.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    /// The plan.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A layout operation.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// The lake.
+    #[error(transparent)]
+    Lake(#[from] LakeError),
+    /// A plugin.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+    /// The configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Arguments that do not go together.
+    #[error("{what}")]
+    Usage {
+        /// What is wrong.
+        what: String,
+        /// What to do.
+        help: String,
+    },
+    /// A file of the user's could not be read or written.
+    #[error("{action} `{}`", path.display())]
+    File {
+        /// `read`, `write`, …
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file of the user's holds something else than expected.
+    #[error("read `{}`: {reason}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, with position.
+        reason: String,
+    },
+    /// Output could not be written.
+    #[error("write output")]
+    Output(#[from] std::io::Error),
+    /// A task of ours died.
+    #[error("finish {stage}")]
+    Died {
+        /// Which stage.
+        stage: &'static str,
+        /// How.
+        #[source]
+        source: tokio::task::JoinError,
+    },
+    /// Two ways to one answer disagreed.
+    #[error("verify {what}")]
+    Mismatch {
+        /// What was compared, with the numbers.
+        what: String,
+    },
+}
+
+/// Who can mend it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remedy {
+    /// Run it again.
+    Retry,
+    /// Plan again: the table moved.
+    Replan,
+    /// Change the input, the usage or the configuration.
+    FixInput,
+    /// A limit, budget, guard or protection said no.
+    Allow,
+    /// Tell us.
+    Report,
+}
+
+impl Remedy {
+    /// Returns the exit code of the contract: 1 our fault, 2 input, 3 refused, 4 transient.
+    #[must_use]
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Report => 1,
+            Self::FixInput => 2,
+            Self::Allow => 3,
+            Self::Retry | Self::Replan => 4,
+        }
+    }
+
+    /// Returns the code of machine output.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Report => "internal",
+            Self::FixInput => "invalid_input",
+            Self::Allow => "refused",
+            Self::Retry => "transient",
+            Self::Replan => "conflict",
+        }
+    }
+}
+
+impl Error {
+    /// Says who can mend it and what to do, as one sentence.
+    #[must_use]
+    pub fn remedy(&self) -> (Remedy, String) {
+        match self {
+            Self::Collect(error) => (Remedy::FixInput, collect_help(error)),
+            Self::Config(error) => (Remedy::FixInput, error.help()),
+            Self::Usage { help, .. } => (Remedy::FixInput, help.clone()),
+            Self::File { .. } => {
+                (Remedy::FixInput, "check that the path exists and may be used".to_owned())
+            }
+            Self::Content { .. } => {
+                (Remedy::FixInput, "correct the file at the place named above".to_owned())
+            }
+            Self::Graph(error) => plugin_fault(error),
+            Self::Plan(error) => plugin_fault(error),
+            Self::Layout(error) => layout_remedy(error),
+            Self::Lake(error) => lake_remedy(error),
+            Self::Sandbox(error) => sandbox_remedy(error),
+            Self::Output(_) => {
+                (Remedy::Retry, "check that standard output can be written to".to_owned())
+            }
+            Self::Died { .. } | Self::Mismatch { .. } => report(),
+        }
+    }
+
+    /// Lists the causes, outermost first.
+    #[must_use]
+    pub fn causes(&self) -> Vec<String> {
+        let mut causes = Vec::new();
+        let mut last = one_line(self);
+        let mut next = self.source();
+        while let Some(cause) = next {
+            let text = one_line(cause);
+            if text != last {
+                causes.push(text.clone());
+            }
+            last = text;
+            next = cause.source();
+        }
+        causes
+    }
+}
+
+/// Renders an error on one line and without the causes that some errors repeat in their own text.
+fn one_line(error: &dyn StdError) -> String {
+    let flat = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+    flat.split(" caused by ").next().unwrap_or(&flat).to_owned()
+}
+
+fn report() -> (Remedy, String) {
+    (Remedy::Report, "this is a fault of Lakebed: please report it with the lines above".to_owned())
+}
+
+fn collect_help(error: &CollectError) -> String {
+    match error {
+        CollectError::MissingLog { .. } => {
+            "give the path of a Spark event log (file or eventlog_v2_… folder) or a JSON lines file"
+                .to_owned()
+        }
+        _ => "see `lakebed collect --help` for the formats that are read".to_owned(),
+    }
+}
+
+fn plugin_fault(error: &(dyn StdError + 'static)) -> (Remedy, String) {
+    let mut next = error.source();
+    while let Some(cause) = next {
+        if let Some(fault) = cause.downcast_ref::<SandboxError>() {
+            return sandbox_remedy(fault);
+        }
+        next = cause.source();
+    }
+    (Remedy::FixInput, "check the settings of the plugin or of the plan named above".to_owned())
+}
+
+fn sandbox_remedy(error: &SandboxError) -> (Remedy, String) {
+    match error {
+        SandboxError::Engine { .. } => report(),
+        _ => (
+            Remedy::Allow,
+            "mend the plugin, or name another one under [plugins] in lakebed.toml".to_owned(),
+        ),
+    }
+}
+
+fn layout_remedy(error: &LayoutError) -> (Remedy, String) {
+    match error {
+        LayoutError::TooManyColumns { .. }
+        | LayoutError::DuplicateColumn { .. }
+        | LayoutError::UnknownColumn { .. }
+        | LayoutError::UnsupportedType { .. }
+        | LayoutError::MissingStats { .. }
+        | LayoutError::FullWithoutColumns { .. }
+        | LayoutError::Statement { .. } => {
+            (Remedy::FixInput, "correct the statement or choose other columns".to_owned())
+        }
+        LayoutError::Chain { .. } => {
+            (Remedy::FixInput, "correct the iterators or the row keys".to_owned())
+        }
+        LayoutError::Protected { .. } => (
+            Remedy::Allow,
+            "leave this table to the engine that wrote it, or remove the feature there".to_owned(),
+        ),
+        LayoutError::Aborted { .. } => {
+            (Remedy::Replan, "plan again: the table's rules have changed".to_owned())
+        }
+        LayoutError::TooManyConflicts { .. } => {
+            (Remedy::Retry, "run it again when fewer writers are active".to_owned())
+        }
+        LayoutError::RowCount { .. } => report(),
+        LayoutError::Lake(fault) => fault_remedy(fault),
+        LayoutError::Executor { .. } => executor_remedy(error),
+    }
+}
+
+/// An executor fails because storage does or because an iterator says no; the chain of causes tells.
+fn executor_remedy(error: &(dyn StdError + 'static)) -> (Remedy, String) {
+    let mut next = error.source();
+    while let Some(cause) = next {
+        if let Some(fault) = cause.downcast_ref::<SandboxError>() {
+            return sandbox_remedy(fault);
+        }
+        if cause.is::<lakebed_compact::CompactError>() {
+            return (Remedy::FixInput, "correct the iterators or the rows named above".to_owned());
+        }
+        next = cause.source();
+    }
+    storage_help()
+}
+
+fn lake_remedy(error: &LakeError) -> (Remedy, String) {
+    match error {
+        LakeError::Fault(fault) => fault_remedy(fault),
+        LakeError::Layout(error) => layout_remedy(error),
+        LakeError::Query { .. } => {
+            (Remedy::FixInput, "correct the query, or check the tables it names".to_owned())
+        }
+        LakeError::Engine { .. } => storage_help(),
+        LakeError::Location { .. } => {
+            (Remedy::FixInput, "give a folder or a URL such as file:///lake/orders".to_owned())
+        }
+        LakeError::TableExists { .. } => {
+            (Remedy::FixInput, "choose an empty folder, or remove the table first".to_owned())
+        }
+    }
+}
+
+fn fault_remedy(fault: &LakeFault) -> (Remedy, String) {
+    match fault {
+        LakeFault::UnknownTable { .. } => (
+            Remedy::FixInput,
+            "name a table of the lake, or set [lake] folder or [tables] in lakebed.toml".to_owned(),
+        ),
+        LakeFault::Storage { .. } => storage_help(),
+        LakeFault::Malformed { .. } => {
+            (Remedy::FixInput, "the table's log is damaged: restore that file".to_owned())
+        }
+    }
+}
+
+fn storage_help() -> (Remedy, String) {
+    (
+        Remedy::Retry,
+        "check that the storage can be reached, has room and may be written; nothing was lost"
+            .to_owned(),
+    )
+}

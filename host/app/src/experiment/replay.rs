@@ -1,0 +1,126 @@
+//! Runs a history's statements again and compares what they read and answer.
+
+use std::time::Instant as Stopwatch;
+
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use lakebed_lake::{DeltaLake, QueryOutcome, ScanCost};
+use lakebed_model::{QueryRecord, Workload};
+
+use crate::{error::Error, progress::Progress};
+
+/// One statement, run.
+#[derive(Debug, Clone)]
+pub struct Replayed {
+    /// Position in the workload.
+    pub statement: usize,
+    /// What its scans read.
+    pub cost: ScanCost,
+    /// Wall time.
+    pub elapsed_ms: u64,
+    /// Its answer's rows as text, sorted.
+    pub rows: Vec<String>,
+}
+
+/// Runs every statement of a workload that has its text, in order, in one session.
+///
+/// # Errors
+/// Fails with the first statement that fails.
+pub async fn replay(
+    lake: &DeltaLake,
+    workload: &Workload,
+    label: &str,
+    progress: &Progress,
+) -> Result<Vec<Replayed>, Error> {
+    let mut session = lake.session();
+    let bar = progress.bar(label, workload.records.len());
+    let mut replayed = Vec::with_capacity(workload.records.len());
+    for (statement, record) in workload.records.iter().enumerate() {
+        if let Some(sql) = text_of(record) {
+            session.prepare(sql).await?;
+            let started = now();
+            let outcome = Box::pin(session.run(sql)).await?;
+            let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let rows = rows_of(&outcome)?;
+            replayed.push(Replayed { statement, cost: outcome.cost, elapsed_ms, rows });
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(replayed)
+}
+
+/// Mean over statements of 1 − files read / files of the tables scanned.
+#[must_use]
+pub fn skipping_rate<'a>(replayed: impl IntoIterator<Item = &'a Replayed>) -> f64 {
+    let rates: Vec<f64> = replayed
+        .into_iter()
+        .filter(|one| one.cost.files_total > 0)
+        .map(|one| 1.0 - ratio(one.cost.files_read, one.cost.files_total))
+        .collect();
+    if rates.is_empty() {
+        return 0.0;
+    }
+    rates.iter().sum::<f64>() / ratio(u64::try_from(rates.len()).unwrap_or(1), 1)
+}
+
+/// Divides counts.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "counts of files and bytes are below 2^53")]
+pub fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+fn text_of(record: &QueryRecord) -> Option<&str> {
+    record.sql.as_deref()
+}
+
+/// Renders an answer so that two answers can be compared whatever the order of their rows.
+///
+/// # Errors
+/// Fails when a value cannot be shown.
+pub fn rows_of(outcome: &QueryOutcome) -> Result<Vec<String>, Error> {
+    let failed = |error: arrow::error::ArrowError| Error::Output(std::io::Error::other(error));
+    let options = FormatOptions::default().with_null("NULL");
+    let mut rows = Vec::new();
+    for batch in &outcome.batches {
+        let columns = batch
+            .columns()
+            .iter()
+            .map(|column| ArrayFormatter::try_new(column.as_ref(), &options))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(failed)?;
+        for row in 0..batch.num_rows() {
+            let values: Vec<String> =
+                columns.iter().map(|column| column.value(row).to_string()).collect();
+            rows.push(values.join("\u{1f}"));
+        }
+    }
+    rows.sort_unstable();
+    Ok(rows)
+}
+
+/// Starts a stopwatch.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "measuring is what experiments are for")]
+pub fn now() -> Stopwatch {
+    Stopwatch::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use lakebed_lake::ScanCost;
+
+    use super::{Replayed, skipping_rate};
+
+    fn scanned(files_read: u64, files_total: u64) -> Replayed {
+        let cost = ScanCost { files_read, files_total, bytes_read: 0 };
+        Replayed { statement: 0, cost, elapsed_ms: 0, rows: Vec::new() }
+    }
+
+    #[test]
+    fn skipping_rate_is_a_mean_over_statements_not_over_files() {
+        let rate = skipping_rate(&[scanned(50, 100), scanned(1, 1)]);
+        assert!((rate - 0.25).abs() < 1e-12);
+        assert!(skipping_rate(&[]).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,392 @@
+//! The whole program: query history → workload → join graph → plan → clustered tables.
+//!
+//! [`Pipeline::road`] is the main job from end to end; every verb is a prefix or a part of it. Guests
+//! and planning run on blocking threads through [`blocking`], the one bridge between the async lake
+//! and the pure stages.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    sync::Arc,
+};
+
+use lakebed_collect::{
+    Catalog, CollectOptions, ColumnType, collect,
+    lineage::sql::{Dialect, lineage},
+};
+use lakebed_graph::{DriftReport, JoinGraph, compare};
+use lakebed_lake::{DeltaLake, LakeOptions, SampleOptions};
+use lakebed_layout::{
+    AlterOutcome, Lake, OptimizeOptions, OptimizeReport, alter_clustering, optimize,
+};
+use lakebed_model::{
+    Bytes, Clock, Instant, QueryRecord, QueryStatus, SystemClock, TableName, Workload,
+};
+use lakebed_plan::{
+    LayoutPlan, LoggedScan, PlannedAction, Settings, TableEvidence, logged_scans, plan,
+    search::{ALL_SEARCHES, Search},
+};
+use lakebed_sandbox::Plugin;
+
+use crate::{config::Config, error::Error, plugged::PluginSet, progress::Progress};
+
+/// Everything a job needs.
+#[derive(Debug, Clone)]
+pub struct Pipeline {
+    /// The configuration.
+    pub config: Arc<Config>,
+    /// The formulas.
+    pub plugins: PluginSet,
+    /// The tables.
+    pub lake: DeltaLake,
+    /// The job's one instant.
+    pub now: Instant,
+    /// Where progress shows.
+    pub progress: Progress,
+}
+
+/// What one trip along the road decided and did.
+#[derive(Debug)]
+pub struct RoadReport {
+    /// The history.
+    pub workload: Workload,
+    /// Its joins, scored.
+    pub graph: JoinGraph,
+    /// The plan.
+    pub plan: LayoutPlan,
+    /// The plan's actions as they were carried out.
+    pub applied: Vec<AppliedAction>,
+}
+
+/// One action, carried out.
+#[derive(Debug)]
+pub struct AppliedAction {
+    /// The decision.
+    pub action: PlannedAction,
+    /// The change of keys.
+    pub altered: AlterOutcome,
+    /// The rewrite.
+    pub optimized: OptimizeReport,
+}
+
+impl Pipeline {
+    /// Sets up a configuration's plugins and tables.
+    ///
+    /// # Errors
+    /// Fails when the configuration names what is not there.
+    pub fn new(config: Config, progress: Progress) -> Result<Self, Error> {
+        let config = Arc::new(config);
+        let plugins = PluginSet::new(Arc::clone(&config))?;
+        let mut options = LakeOptions::default();
+        if let Some(threads) = config.engine.threads {
+            options.threads = threads;
+        }
+        if let Some(memory) = config.engine_memory()? {
+            options.memory = memory;
+        }
+        let mut lake = DeltaLake::new(options)?.with_plugins(Arc::new(plugins.clone()));
+        if let Some(folder) = &config.lake.folder {
+            lake.add_folder(&config.resolve(folder))?;
+        }
+        for (name, location) in &config.tables {
+            let relative = !location.contains("://");
+            let location = if relative {
+                config.resolve(location.as_ref()).to_string_lossy().into_owned()
+            } else {
+                location.clone()
+            };
+            lake.add_table(name, &location)?;
+        }
+        Ok(Self { config, plugins, lake, now: SystemClock.now(), progress })
+    }
+
+    /// The main job: reads the logs, finds which joins and filters matter, plans layouts within the
+    /// budgets and rewrites the tables accordingly.
+    ///
+    /// # Errors
+    /// Fails with the first stage that fails; tables rewritten before stay rewritten.
+    pub async fn road(&self, logs: &[PathBuf], settings: Settings) -> Result<RoadReport, Error> {
+        let workload = self.collect(logs, &CollectOptions::default()).await?;
+        let rows = self.row_counts(&workload).await?;
+        let graph = self.graph(&workload, &rows, None).await?;
+        let evidence = self.evidence(&workload, &graph).await?;
+        let plan = self.plan(&graph, &workload, evidence, settings, None).await?;
+        let applied = self.apply(&plan.actions).await?;
+        Ok(RoadReport { workload, graph, plan, applied })
+    }
+
+    /// Query history → workload.
+    ///
+    /// # Errors
+    /// Fails when a log cannot be read or holds no statement.
+    pub async fn collect(
+        &self,
+        logs: &[PathBuf],
+        options: &CollectOptions,
+    ) -> Result<Workload, Error> {
+        let catalog = self.catalog().await?;
+        let (logs, options) = (logs.to_vec(), options.clone());
+        blocking("collecting", move || Ok(collect(&logs, &options, &catalog)?)).await
+    }
+
+    /// Workload → join graph, scored by the configuration's scorer or the one named.
+    ///
+    /// # Errors
+    /// Fails when the scorer does.
+    pub async fn graph(
+        &self,
+        workload: &Workload,
+        rows: &BTreeMap<TableName, u64>,
+        scorer: Option<&str>,
+    ) -> Result<JoinGraph, Error> {
+        let scorer = self.plugins.scorer(scorer)?;
+        let graph = JoinGraph::build(workload, rows);
+        blocking("scoring", move || Ok(graph.scored(&scorer)?)).await
+    }
+
+    /// Reads what the planner must know of the workload's tables.
+    ///
+    /// # Errors
+    /// Fails when a table cannot be read.
+    pub async fn evidence(
+        &self,
+        workload: &Workload,
+        graph: &JoinGraph,
+    ) -> Result<Vec<TableEvidence>, Error> {
+        let interesting = interesting_columns(workload, graph);
+        let bar = self.progress.bar("sampling tables", interesting.len());
+        let options = SampleOptions {
+            default_file_size: self.config.file_size()?,
+            ..SampleOptions::default()
+        };
+        let mut evidence = Vec::new();
+        for (table, columns) in &interesting {
+            if self.lake.contains(table) {
+                bar.set_message(table.to_string());
+                evidence.push(self.lake.evidence(table, columns, &options).await?);
+            }
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        Ok(evidence)
+    }
+
+    /// Graph and evidence → plan.
+    ///
+    /// # Errors
+    /// Fails when the cost model does, or there is no search of that name.
+    pub async fn plan(
+        &self,
+        graph: &JoinGraph,
+        workload: &Workload,
+        evidence: Vec<TableEvidence>,
+        settings: Settings,
+        search: Option<&str>,
+    ) -> Result<LayoutPlan, Error> {
+        let cost = self.plugins.cost_model()?;
+        let search = find_search(search.unwrap_or(&self.config.plan.search))?;
+        let (graph, workload) = (graph.clone(), workload.clone());
+        blocking("planning", move || {
+            Ok(plan(&graph, &workload, &evidence, &cost, search, &settings)?)
+        })
+        .await
+    }
+
+    /// Plan → clustered tables: sets the keys and rewrites, table by table.
+    ///
+    /// # Errors
+    /// Fails with the first table that cannot be rewritten; those before it stay rewritten.
+    pub async fn apply(&self, actions: &[PlannedAction]) -> Result<Vec<AppliedAction>, Error> {
+        let bar = self.progress.bar("rewriting tables", actions.len());
+        let mut applied = Vec::with_capacity(actions.len());
+        for action in actions {
+            bar.set_message(format!("{} by ({})", action.table, action.to.cluster_by.join(", ")));
+            let altered =
+                alter_clustering(&self.lake, &action.table, &action.to.cluster_by, self.now)
+                    .await?;
+            let options = OptimizeOptions {
+                full: true,
+                default_file_size: self.config.file_size()?,
+                now: self.now,
+            };
+            let optimized = optimize(&self.lake, &self.lake, &action.table, &options).await?;
+            applied.push(AppliedAction { action: action.clone(), altered, optimized });
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        Ok(applied)
+    }
+
+    /// Distance of two windows, with the scores of each.
+    ///
+    /// # Errors
+    /// Fails when the meter does.
+    pub async fn drift(
+        &self,
+        before: &JoinGraph,
+        after: &JoinGraph,
+        meter: Option<&str>,
+        threshold: f64,
+    ) -> Result<(DriftReport, Plugin), Error> {
+        let meter = self.plugins.drift_meter(meter)?;
+        let plugin = meter.plugin().clone();
+        let (before, after) = (before.clone(), after.clone());
+        let report =
+            blocking("measuring drift", move || Ok(compare(&before, &after, &meter, threshold)?))
+                .await?;
+        Ok((report, plugin))
+    }
+
+    /// Rows of the workload's tables that the lake has.
+    ///
+    /// # Errors
+    /// Fails when a table cannot be read.
+    pub async fn row_counts(&self, workload: &Workload) -> Result<BTreeMap<TableName, u64>, Error> {
+        let mut rows = BTreeMap::new();
+        for table in workload_tables(workload) {
+            if self.lake.contains(&table) {
+                let snapshot =
+                    self.lake.snapshot(&table).await.map_err(lakebed_lake::LakeError::from)?;
+                if let Some(count) = snapshot.rows() {
+                    rows.insert(table, count);
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Reads a predicate on one table as a scan with ranges.
+    ///
+    /// # Errors
+    /// Fails when the predicate does not parse or names other columns than the table has.
+    pub async fn predicate(&self, table: &TableName, predicate: &str) -> Result<LoggedScan, Error> {
+        let catalog = self.catalog().await?;
+        let sql = format!("SELECT 1 FROM `{table}` WHERE {predicate}");
+        let read = lineage(&sql, Dialect::Spark, &catalog).map_err(|error| Error::Usage {
+            what: format!("read predicate `{predicate}`: {error}"),
+            help: "write it as it would stand after WHERE".to_owned(),
+        })?;
+        let record = QueryRecord {
+            id: "predicate".to_owned(),
+            started_at: self.now,
+            source: "explain".to_owned(),
+            sql: Some(sql),
+            fingerprint: String::new(),
+            duration_ms: None,
+            status: QueryStatus::Finished,
+            joins: Vec::new(),
+            scans: read.scans,
+            confidence: read.confidence,
+        };
+        let workload = Workload { records: vec![record], ..Workload::default() };
+        let scans = logged_scans(&workload).remove(table).unwrap_or_default();
+        Ok(scans.into_iter().next().unwrap_or(LoggedScan { statement: 0, ranges: BTreeMap::new() }))
+    }
+
+    async fn catalog(&self) -> Result<LakeCatalog, Error> {
+        let mut catalog = LakeCatalog::default();
+        for table in self.lake.names() {
+            let snapshot =
+                self.lake.snapshot(table).await.map_err(lakebed_lake::LakeError::from)?;
+            let columns = snapshot
+                .schema
+                .fields()
+                .iter()
+                .map(|field| (field.name().clone(), column_type(field.data_type())))
+                .collect();
+            catalog.tables.insert(table.as_str().to_lowercase(), columns);
+        }
+        Ok(catalog)
+    }
+}
+
+/// Runs pure or guest code away from the async threads.
+///
+/// # Errors
+/// Passes the code's own error on; a panic in it becomes [`Error::Died`].
+pub async fn blocking<T: Send + 'static>(
+    stage: &'static str,
+    code: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let span = tracing::Span::current();
+    tokio::task::spawn_blocking(move || span.in_scope(code))
+        .await
+        .map_err(|source| Error::Died { stage, source })?
+}
+
+/// Finds a search by its name.
+///
+/// # Errors
+/// Fails with the names there are.
+pub fn find_search(name: &str) -> Result<&'static dyn Search, Error> {
+    ALL_SEARCHES.into_iter().find(|search| search.name() == name).ok_or_else(|| Error::Usage {
+        what: format!("plan with search `{name}`: there is no such search"),
+        help: format!(
+            "choose one of: {}",
+            ALL_SEARCHES.iter().map(|search| search.name()).collect::<Vec<_>>().join(", ")
+        ),
+    })
+}
+
+/// Sums what was rewritten.
+#[must_use]
+pub fn rewritten_bytes(report: &OptimizeReport) -> Bytes {
+    report.bins.iter().map(|bin| bin.bytes_in).sum()
+}
+
+fn workload_tables(workload: &Workload) -> BTreeSet<TableName> {
+    let joins = workload.records.iter().flat_map(|record| &record.joins);
+    let scans = workload.records.iter().flat_map(|record| &record.scans);
+    joins
+        .flat_map(|join| [join.left.clone(), join.right.clone()])
+        .chain(scans.filter_map(|scan| scan.table.clone()))
+        .collect()
+}
+
+/// Columns that joins or filters name, by table; a table that is only scanned has none.
+fn interesting_columns(
+    workload: &Workload,
+    graph: &JoinGraph,
+) -> BTreeMap<TableName, BTreeSet<String>> {
+    let mut columns: BTreeMap<TableName, BTreeSet<String>> =
+        workload_tables(workload).into_iter().map(|table| (table, BTreeSet::new())).collect();
+    for edge in graph.edges() {
+        for table in [&edge.stats.left, &edge.stats.right] {
+            let names = edge.stats.columns_of(table).into_iter().map(ToOwned::to_owned);
+            columns.entry(table.clone()).or_default().extend(names);
+        }
+    }
+    for filter in graph.filters() {
+        columns.entry(filter.table.clone()).or_default().insert(filter.column.clone());
+    }
+    columns
+}
+
+/// The lake's tables as SQL lineage wants them.
+#[derive(Debug, Default)]
+struct LakeCatalog {
+    tables: BTreeMap<String, Vec<(String, ColumnType)>>,
+}
+
+impl Catalog for LakeCatalog {
+    fn columns(&self, table: &str) -> Option<Vec<(String, ColumnType)>> {
+        let short = table.rsplit('.').next().unwrap_or(table);
+        self.tables.get(table).or_else(|| self.tables.get(short)).cloned()
+    }
+}
+
+fn column_type(data_type: &arrow::datatypes::DataType) -> ColumnType {
+    use arrow::datatypes::DataType;
+    match data_type {
+        DataType::Boolean => ColumnType::Boolean,
+        DataType::Decimal128(_, scale) => {
+            ColumnType::Decimal { scale: u8::try_from(*scale).unwrap_or(0) }
+        }
+        DataType::Date32 => ColumnType::Date,
+        DataType::Timestamp(..) => ColumnType::Timestamp,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => ColumnType::Text,
+        float if float.is_floating() => ColumnType::Float,
+        integer if integer.is_integer() => ColumnType::Integer,
+        _ => ColumnType::Other,
+    }
+}
