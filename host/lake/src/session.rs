@@ -72,6 +72,11 @@ impl DeltaLake {
             .with_spark_features()
             .build();
         let mut state = with_lifted_ranges(state);
+        // Spark averages decimals exactly; DataFusion's own function does too, its Spark one does not.
+        let average = datafusion::functions_aggregate::average::avg_udaf();
+        if let Err(error) = state.register_udaf(average) {
+            tracing::warn!(%error, "averages of decimals are rounded");
+        }
         if let Err(error) = state.register_function_rewrite(Arc::new(SparkIntegers)) {
             tracing::warn!(%error, "integer literals stay 64-bit");
         }

@@ -26,6 +26,8 @@ const MIN_DISTINCT_VALUES: usize = 2;
 pub(crate) struct Candidate {
     pub(crate) keys: Vec<String>,
     pub(crate) estimate: BenefitEstimate,
+    /// Mean over the table's statements of the share of a statement's bytes that goes away.
+    pub(crate) mean_share: f64,
     pub(crate) npv: f64,
 }
 
@@ -209,6 +211,7 @@ mod tests {
     #[test]
     fn key_that_adds_only_noise_is_left_out() {
         let candidate = |keys: &[&str], npv| Candidate {
+            mean_share: 0.0,
             keys: names(keys),
             estimate: BenefitEstimate::default(),
             npv,

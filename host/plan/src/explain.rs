@@ -116,6 +116,14 @@ impl Story<'_> {
             signed(chosen.estimate.expected_bytes),
         );
         let is_better = candidate.npv > chosen.npv;
+        if is_better && chosen.mean_share > candidate.mean_share {
+            return format!(
+                "{other}: the same within the sample's error, but spread over more statements \
+                 ({:.1} % of a statement's bytes on average against {:.1} %)",
+                100.0 * chosen.mean_share,
+                100.0 * candidate.mean_share,
+            );
+        }
         if is_better && candidate.keys.len() > chosen.keys.len() {
             format!("{other} with fewer keys: the difference is within the sample's noise")
         } else {

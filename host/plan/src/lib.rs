@@ -26,6 +26,7 @@ pub mod search;
 mod candidates;
 mod cost;
 mod error;
+mod even;
 mod evidence;
 mod explain;
 mod identity;

@@ -15,6 +15,7 @@ use crate::{
     },
     contract,
     cost::{rewrite_bytes, storage_bytes},
+    even::{bytes_of_statements, mean_share, prefer_even},
     explain::Story,
     identity, logged_scans,
     search::{PlanOption, Problem, Solution, TableOptions},
@@ -40,11 +41,12 @@ pub fn plan(
     let scans = logged_scans(workload);
     let mut evidence: Vec<&TableEvidence> = evidence.iter().collect();
     evidence.sort_by(|a, b| a.table.cmp(&b.table));
+    let totals = bytes_of_statements(&scans, &evidence);
     let mut prospects: Vec<Prospect<'_>> = evidence
         .iter()
         .map(|evidence| {
             let scans = scans.get(&evidence.table).map_or(&[][..], Vec::as_slice);
-            Prospect::new(evidence, scans, graph)
+            Prospect::new(evidence, scans, graph, &totals)
         })
         .collect();
     value(&mut prospects, cost, settings)?;
@@ -108,7 +110,12 @@ struct Prospect<'a> {
 }
 
 impl<'a> Prospect<'a> {
-    fn new(evidence: &'a TableEvidence, scans: &'a [LoggedScan], graph: &JoinGraph) -> Self {
+    fn new(
+        evidence: &'a TableEvidence,
+        scans: &'a [LoggedScan],
+        graph: &JoinGraph,
+        totals: &BTreeMap<usize, f64>,
+    ) -> Self {
         let uses = column_uses(evidence, scans, graph);
         let resamples = Resamples::new(scans);
         let mut prospect = Self {
@@ -120,12 +127,17 @@ impl<'a> Prospect<'a> {
             refused: Vec::new(),
         };
         if prospect.obstacle.is_none() {
-            prospect.simulate(scans, &resamples);
+            prospect.simulate(scans, &resamples, totals);
         }
         prospect
     }
 
-    fn simulate(&mut self, scans: &[LoggedScan], resamples: &Resamples) {
+    fn simulate(
+        &mut self,
+        scans: &[LoggedScan],
+        resamples: &Resamples,
+        totals: &BTreeMap<usize, f64>,
+    ) {
         let what_if = Simulate.prepare(self.evidence, scans);
         let now = Replay.prepare(self.evidence, scans).readings(&self.evidence.current);
         let now_bytes: f64 = now.iter().map(|reading| reading.bytes).sum();
@@ -137,7 +149,12 @@ impl<'a> Prospect<'a> {
             .into_iter()
             .map(|keys| {
                 let then = what_if.readings(&Layout::clustered(keys.clone()));
-                Candidate { estimate: resamples.estimate(&now, &then), keys, npv: 0.0 }
+                Candidate {
+                    estimate: resamples.estimate(&now, &then),
+                    mean_share: mean_share(scans, totals, &now, &then),
+                    keys,
+                    npv: 0.0,
+                }
             })
             .collect();
         tracing::debug!(
@@ -165,7 +182,7 @@ impl<'a> Prospect<'a> {
             })
             .cloned()
             .collect();
-        without_superfluous(worthwhile)
+        without_superfluous(prefer_even(worthwhile))
     }
 
     fn is_current(&self, candidate: &Candidate) -> bool {
