@@ -2,7 +2,7 @@
 //!
 //! A [`LogSource`] turns one log into [`Statement`]s, line by line; a lineage reader
 //! ([`lineage::sql`] for text, a plan reader for Spark's event log) turns each statement into
-//! equality joins and filters between *base* columns. [`collect`] puts the logs together: format
+//! equality joins and filters between *base* columns. [`collect()`] puts the logs together: format
 //! by content, duplicates out, time window, table names as short as they are unique.
 //!
 //! What is absent: this crate never executes a query, never opens a table and never reads the

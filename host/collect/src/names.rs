@@ -71,8 +71,14 @@ fn rename(record: &mut QueryRecord, to: &dyn Fn(&TableName) -> TableName) {
 }
 
 fn short_names(all: &BTreeSet<TableName>) -> BTreeMap<TableName, TableName> {
-    let full: BTreeMap<&TableName, &TableName> =
-        all.iter().map(|name| (name, spelled_out(name, all))).collect();
+    let mut by_last_part: BTreeMap<String, Vec<&TableName>> = BTreeMap::new();
+    for name in all {
+        by_last_part.entry(last_parts(name.as_str(), 1)).or_default().push(name);
+    }
+    let full: BTreeMap<&TableName, &TableName> = by_last_part
+        .values()
+        .flat_map(|alike| alike.iter().map(|name| (*name, spelled_out(name, alike))))
+        .collect();
     let distinct: BTreeSet<&TableName> = full.values().copied().collect();
     let mut kept_parts: BTreeMap<&TableName, usize> =
         distinct.into_iter().map(|name| (name, 1)).collect();
@@ -102,14 +108,15 @@ fn short_names(all: &BTreeSet<TableName>) -> BTreeMap<TableName, TableName> {
 }
 
 /// Finds the only longest name that a name could be short for; the name itself otherwise.
-fn spelled_out<'n>(name: &'n TableName, all: &'n BTreeSet<TableName>) -> &'n TableName {
+fn spelled_out<'n>(name: &'n TableName, alike: &[&'n TableName]) -> &'n TableName {
     let is_short_for = |short: &TableName, long: &TableName| {
         short != long && parts_of(long.as_str()).ends_with(&parts_of(short.as_str()))
     };
-    let longest: Vec<&TableName> = all
+    let longest: Vec<&'n TableName> = alike
         .iter()
+        .copied()
         .filter(|long| is_short_for(name, long))
-        .filter(|long| !all.iter().any(|longer| is_short_for(long, longer)))
+        .filter(|long| !alike.iter().any(|longer| is_short_for(long, longer)))
         .collect();
     if let [only] = longest[..] { only } else { name }
 }

@@ -7,9 +7,10 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use deltalake::kernel::{StructType, engine::arrow_conversion::TryIntoKernel};
 use futures::stream;
 use lakebed_layout::{
-    Lake, LayoutError, PutOutcome, RewriteOutput, TableSnapshot,
+    Lake, LayoutError, PutOutcome, Replacement, RewriteOutput, TableSnapshot,
     action::{Action, AddFile, Protocol},
-    conflict::{self, Intent, Scope, Verdict},
+    commit_replacement,
+    conflict::Scope,
     ddl,
 };
 use lakebed_model::{Instant, TableName};
@@ -109,7 +110,7 @@ impl DeltaLake {
                 })
             }
             Err(fault) => {
-                self.discard(table, &paths).await;
+                self.abandon(table, &paths).await;
                 Err(fault.into())
             }
         }
@@ -136,18 +137,16 @@ impl DeltaLake {
         let adds = self.write_appended(table, &schema, vec![batches], indexed, now).await?;
         let rows = u64::try_from(rows).unwrap_or(u64::MAX);
         let output = RewriteOutput { adds, rows_in: rows, rows_out: rows, steps: Vec::new() };
-        self.commit_append(&snapshot, output, now).await
+        self.commit_append(&snapshot, &output, now).await
     }
 
     async fn commit_append(
         &self,
         snapshot: &TableSnapshot,
-        output: RewriteOutput,
+        output: &RewriteOutput,
         now: Instant,
     ) -> Result<u64, LakeError> {
-        let table = &snapshot.table;
-        let paths: Vec<String> = output.adds.iter().map(|add| add.path.clone()).collect();
-        let mut actions = vec![Action::CommitInfo(json!({
+        let info = json!({
             "timestamp": now.epoch_ms(),
             "operation": "WRITE",
             "operationParameters": { "mode": "Append" },
@@ -158,33 +157,29 @@ impl DeltaLake {
                 "numFiles": output.adds.len().to_string(),
                 "numOutputRows": output.rows_out.to_string(),
             },
-            "engineInfo": lakebed_layout::engine_info(),
-        }))];
-        actions.extend(output.adds.into_iter().map(|add| Action::Add(Box::new(add))));
-        let intent = Intent { inputs: std::collections::BTreeSet::new(), scope: Scope::Rearrange };
-        let mut judged = snapshot.version;
-        for attempt in 1..=lakebed_layout::MAX_ATTEMPTS {
-            let winners = self.commits_since(table, judged).await?;
-            if let Verdict::Abort { version, what } = conflict::judge(&intent, &winners) {
-                self.discard(table, &paths).await;
-                return Err(LayoutError::Aborted { table: table.to_string(), version, what }.into());
+        });
+        let replaced =
+            commit_replacement(self, snapshot, &[], output, Scope::Rearrange, info).await?;
+        match replaced {
+            Replacement::Committed { version } => Ok(version),
+            // Nothing is replaced, so nobody can have touched what is.
+            Replacement::Replan => Err(LayoutError::TooManyConflicts {
+                table: snapshot.table.to_string(),
+                attempts: 1,
             }
-            judged = winners.last().map_or(judged, |commit| commit.version);
-            match self.put_if_absent(table, judged + 1, &actions).await {
-                Ok(PutOutcome::Committed) => return Ok(judged + 1),
-                Ok(PutOutcome::Exists) => self.pause(attempt).await,
-                Err(fault) => {
-                    self.discard(table, &paths).await;
-                    return Err(fault.into());
-                }
-            }
+            .into()),
         }
-        self.discard(table, &paths).await;
-        Err(LayoutError::TooManyConflicts {
-            table: table.to_string(),
-            attempts: lakebed_layout::MAX_ATTEMPTS,
+    }
+
+    /// Deletes the files of a table that was not created, unless its log says that it was.
+    async fn abandon(&self, table: &TableName, paths: &[String]) {
+        let unborn = match self.log_store(table) {
+            Ok(store) => matches!(store.read_commit_entry(0).await, Ok(None)),
+            Err(_) => false,
+        };
+        if unborn {
+            self.discard(table, paths).await;
         }
-        .into())
     }
 
     async fn write_appended(

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use deltalake::{DeltaTableError, kernel::transaction::TransactionError, logstore::CommitOrBytes};
+use deltalake::{kernel::transaction::TransactionError, logstore::CommitOrBytes};
 use lakebed_layout::{Commit, Lake, LakeFault, PutOutcome, TableSnapshot, action::Action};
 use lakebed_model::TableName;
 use object_store::{ObjectStoreExt, path::Path};
@@ -18,6 +18,8 @@ use crate::{DeltaLake, LakeError, snapshot, tables::storage_fault};
 /// First wait after a lost race; doubled each time up to [`PAUSE_MAX`].
 const PAUSE: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// Delta's default for `delta.checkpointInterval`.
+const CHECKPOINT_INTERVAL: u64 = 10;
 
 #[async_trait]
 impl Lake for DeltaLake {
@@ -126,23 +128,20 @@ impl DeltaLake {
         Ok(infos)
     }
 
-    /// Writes a checkpoint every `delta.checkpointInterval` versions (10 by default). A commit stands
-    /// without one, so a failure is only logged.
+    /// Writes a checkpoint every [`CHECKPOINT_INTERVAL`] versions. A commit stands without one, so a
+    /// failure is only logged.
     async fn checkpoint_when_due(&self, table: &TableName, version: u64) {
-        if version == 0 {
+        if version == 0 || !version.is_multiple_of(CHECKPOINT_INTERVAL) {
             return;
         }
-        let result: Result<(), DeltaTableError> = async {
-            if version % 10 != 0 {
-                return Ok(());
-            }
-            let delta =
-                self.open(table).await.map_err(|e| DeltaTableError::generic(e.to_string()))?;
-            Box::pin(deltalake::checkpoints::create_checkpoint(&delta, None)).await
-        }
-        .await;
-        if let Err(error) = result {
-            tracing::warn!(%table, version, %error, "checkpoint not written");
+        let written = async {
+            let delta = self.open(table).await.map_err(|error| error.to_string())?;
+            Box::pin(deltalake::checkpoints::create_checkpoint(&delta, None))
+                .await
+                .map_err(|error| error.to_string())
+        };
+        if let Err(error) = written.await {
+            tracing::warn!(%table, version, error, "checkpoint not written");
         }
     }
 }

@@ -247,6 +247,9 @@ impl Action {
     }
 
     /// Renders the action as one line.
+    ///
+    /// # Panics
+    /// Never: actions hold only strings, numbers and maps with string keys, which are valid JSON.
     #[must_use]
     pub fn to_line(&self) -> String {
         let (name, body) = match self {
@@ -266,6 +269,9 @@ impl Action {
     }
 
     /// Renders a commit file.
+    ///
+    /// # Panics
+    /// Never, as [`Action::to_line`].
     #[must_use]
     pub fn render_commit(actions: &[Self]) -> String {
         let mut text = String::new();

@@ -130,7 +130,7 @@ pub enum LayoutError {
         table: String,
         /// What does not fit.
         #[source]
-        source: lakebed_compact::CompactError,
+        source: Box<lakebed_compact::CompactError>,
     },
     /// A statement of ours could not be read.
     #[error("parse statement at byte {position}: expected {expected}, found {found}")]

@@ -20,7 +20,7 @@ pub const CLOSED_CUBE_BYTES: u64 = 100 << 30;
 /// Builds the tags of a new file of a cube.
 #[must_use]
 pub fn tags(cube: &str, cluster_by: &[String]) -> BTreeMap<String, String> {
-    let columns = serde_json::to_string(cluster_by).expect("a list of strings is valid JSON");
+    let columns = serde_json::Value::from(cluster_by.to_vec()).to_string();
     BTreeMap::from([(ZCUBE_ID.to_owned(), cube.to_owned()), (ZCUBE_ZORDER_BY.to_owned(), columns)])
 }
 

@@ -120,7 +120,7 @@ fn parse_string(table: &TableName, text: &str) -> Result<ChainConfig, Error> {
         tracing::error!("in the iterators\n{}", error.caret(text));
         Error::Layout(LayoutError::Chain {
             table: table.to_string(),
-            source: CompactError::Syntax(error),
+            source: Box::new(CompactError::Syntax(error)),
         })
     })
 }

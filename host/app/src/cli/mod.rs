@@ -177,6 +177,8 @@ fn start_logging(global: &Global) {
     let _ = fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .without_time()
+        .with_target(false)
         .with_ansi(!no_color() && std::io::IsTerminal::is_terminal(&std::io::stderr()))
         .try_init();
 }

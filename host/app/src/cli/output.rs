@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent, presets};
 use lakebed_model::ParseReport;
 use serde::Serialize;
 use serde_json::json;
@@ -63,7 +63,9 @@ impl Output {
         rows: Vec<Vec<String>>,
     ) -> Result<(), Error> {
         let mut table = Table::new();
-        table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+        table.load_preset(presets::NOTHING);
+        table.set_style(TableComponent::HeaderLines, '─');
+        table.set_style(TableComponent::MiddleHeaderIntersections, '─');
         table.set_content_arrangement(ContentArrangement::Disabled);
         table.set_header(header.iter().map(|(name, _)| *name));
         for (index, (_, align)) in header.iter().enumerate() {

@@ -116,7 +116,7 @@ async fn list(pipeline: &Pipeline, output: &mut Output) -> Result<(), Error> {
             version: plugin.version().to_owned(),
             digest: plugin.digest().to_owned(),
             in_use: in_use.iter().any(|n| n.as_str() == guest.name || Some(n.as_str()) == short),
-            doc: plugin.doc().lines().next().unwrap_or_default().to_owned(),
+            doc: first_sentence(plugin.doc()),
         });
     }
     if output.is_json() {
@@ -138,6 +138,12 @@ async fn list(pipeline: &Pipeline, output: &mut Output) -> Result<(), Error> {
         ("what it does", Align::Left),
     ];
     output.table(&header, rows)
+}
+
+fn first_sentence(doc: &str) -> String {
+    let line = doc.lines().next().unwrap_or_default();
+    let end = line.find(['.', ':', ';']).unwrap_or(line.len());
+    line[..end].to_owned()
 }
 
 /// A filter has no defaults for its column; listing it needs some.

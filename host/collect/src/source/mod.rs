@@ -19,7 +19,7 @@ use crate::{Catalog, CollectError};
 ///
 /// Implementers must read line by line in one pass, must give every statement that is anybody's
 /// workload to the sink exactly once, and must count what they leave out. They must not sort,
-/// deduplicate or shorten table names: [`collect`](crate::collect) does, across logs.
+/// deduplicate or shorten table names: [`collect`](fn@crate::collect) does, across logs.
 pub trait LogSource: Send + Sync + std::fmt::Debug {
     /// Returns the name that `--format` takes and that records carry.
     fn name(&self) -> &'static str;

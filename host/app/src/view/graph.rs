@@ -1,0 +1,94 @@
+//! `graph --json`
+
+use std::collections::BTreeMap;
+
+use lakebed_graph::JoinGraph;
+use lakebed_model::Workload;
+use lakebed_sandbox::Plugin;
+use serde::Serialize;
+
+use super::{ParseView, PluginView, WindowView};
+
+/// `graph --json`
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GraphView {
+    window: WindowView,
+    parse: ParseView,
+    scorer: PluginView,
+    edges: Vec<EdgeView>,
+    filters: Vec<FilterView>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct EdgeView {
+    left: String,
+    right: String,
+    pairs: Vec<(String, String)>,
+    kinds: BTreeMap<&'static str, u64>,
+    strategies: BTreeMap<&'static str, u64>,
+    planned_strategies: BTreeMap<&'static str, u64>,
+    frequency: u64,
+    rows_product_mean: f64,
+    cost_ms_mean: f64,
+    bytes_mean: f64,
+    score: f64,
+    confidence: f64,
+    queries: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct FilterView {
+    table: String,
+    column: String,
+    operator: &'static str,
+    frequency: u64,
+    inferred: u64,
+}
+
+impl GraphView {
+    /// Shows a scored graph.
+    #[must_use]
+    pub fn new(workload: &Workload, graph: &JoinGraph, scorer: &Plugin) -> Self {
+        let strategies = |counts: &BTreeMap<lakebed_model::JoinStrategy, u64>| {
+            let mut all =
+                BTreeMap::from([("sort_merge", 0), ("broadcast", 0), ("shuffle_hash", 0)]);
+            all.extend(counts.iter().map(|(strategy, count)| (strategy.as_str(), *count)));
+            all
+        };
+        Self {
+            window: workload.window.into(),
+            parse: (&workload.report).into(),
+            scorer: PluginView::new(scorer),
+            edges: graph
+                .edges()
+                .iter()
+                .map(|edge| EdgeView {
+                    left: edge.stats.left.to_string(),
+                    right: edge.stats.right.to_string(),
+                    pairs: edge.stats.pairs.clone(),
+                    kinds: edge.stats.kinds.iter().map(|(kind, n)| (kind.as_str(), *n)).collect(),
+                    strategies: strategies(&edge.stats.strategies),
+                    planned_strategies: strategies(&edge.stats.planned_strategies),
+                    frequency: edge.stats.frequency,
+                    rows_product_mean: edge.stats.rows_product_mean,
+                    cost_ms_mean: edge.stats.cost_ms_mean,
+                    bytes_mean: edge.stats.bytes_mean,
+                    score: edge.score,
+                    confidence: edge.stats.confidence,
+                    queries: edge.stats.queries.clone(),
+                })
+                .collect(),
+            filters: graph
+                .filters()
+                .iter()
+                .map(|filter| FilterView {
+                    table: filter.table.to_string(),
+                    column: filter.column.clone(),
+                    operator: filter.operator.as_str(),
+                    frequency: filter.frequency,
+                    inferred: filter.inferred,
+                })
+                .collect(),
+        }
+    }
+}

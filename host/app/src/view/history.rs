@@ -1,0 +1,156 @@
+//! `collect`: the parse report and the records.
+
+use std::collections::BTreeMap;
+
+use lakebed_model::{ParseReport, QueryRecord, QueryStatus};
+use serde::Serialize;
+
+/// How much of a history could be read.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ParseView {
+    statements: u64,
+    parsed: u64,
+    partial: u64,
+    unparsed: u64,
+    skipped: SkippedView,
+    malformed_lines: u64,
+    truncated: bool,
+    reasons: BTreeMap<String, u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct SkippedView {
+    system: u64,
+    failed: u64,
+    cached: u64,
+    duplicate: u64,
+}
+
+impl From<&ParseReport> for ParseView {
+    fn from(report: &ParseReport) -> Self {
+        Self {
+            statements: report.statements,
+            parsed: report.parsed,
+            partial: report.partial,
+            unparsed: report.unparsed,
+            skipped: SkippedView {
+                system: report.skipped.system,
+                failed: report.skipped.failed,
+                cached: report.skipped.cached,
+                duplicate: report.skipped.duplicate,
+            },
+            malformed_lines: report.malformed_lines,
+            truncated: report.truncated,
+            reasons: report.reasons.clone(),
+        }
+    }
+}
+
+/// One statement of `collect`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RecordView {
+    /// Unique id.
+    pub id: String,
+    /// When it started.
+    pub ts: String,
+    /// The log source.
+    pub source: String,
+    /// Its text.
+    pub sql: Option<String>,
+    /// Identity without constants.
+    pub fingerprint: String,
+    /// Wall time.
+    pub duration_ms: Option<u64>,
+    /// `finished`, `failed` or `unknown`.
+    pub status: &'static str,
+    /// Joins between base tables.
+    pub joins: Vec<JoinView>,
+    /// Scans with their filters.
+    pub scans: Vec<ScanView>,
+    /// Confidence of the lineage, 0 to 1.
+    pub confidence: f64,
+}
+
+/// A join of a statement.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct JoinView {
+    left: String,
+    right: String,
+    pairs: Vec<(String, String)>,
+    kind: &'static str,
+    strategy: Option<&'static str>,
+    planned_strategy: Option<&'static str>,
+}
+
+/// A scan of a statement.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ScanView {
+    table: Option<String>,
+    columns: Vec<String>,
+    filters: Vec<ScanFilterView>,
+    bytes_read: Option<u64>,
+    files_read: Option<u64>,
+    rows_out: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct ScanFilterView {
+    column: String,
+    operator: &'static str,
+    range: Option<String>,
+    inferred: bool,
+}
+
+impl From<&QueryRecord> for RecordView {
+    fn from(record: &QueryRecord) -> Self {
+        Self {
+            id: record.id.clone(),
+            ts: record.started_at.to_rfc3339(),
+            source: record.source.clone(),
+            sql: record.sql.clone(),
+            fingerprint: record.fingerprint.clone(),
+            duration_ms: record.duration_ms,
+            status: match record.status {
+                QueryStatus::Finished => "finished",
+                QueryStatus::Failed => "failed",
+                QueryStatus::Unknown => "unknown",
+            },
+            joins: record
+                .joins
+                .iter()
+                .map(|join| JoinView {
+                    left: join.left.to_string(),
+                    right: join.right.to_string(),
+                    pairs: join.pairs.clone(),
+                    kind: join.kind.as_str(),
+                    strategy: join.strategy.map(lakebed_model::JoinStrategy::as_str),
+                    planned_strategy: join
+                        .planned_strategy
+                        .map(lakebed_model::JoinStrategy::as_str),
+                })
+                .collect(),
+            scans: record
+                .scans
+                .iter()
+                .map(|scan| ScanView {
+                    table: scan.table.as_ref().map(ToString::to_string),
+                    columns: scan.columns.clone(),
+                    filters: scan
+                        .filters
+                        .iter()
+                        .map(|filter| ScanFilterView {
+                            column: filter.column.column.clone(),
+                            operator: filter.operator.as_str(),
+                            range: filter.range.as_ref().map(ToString::to_string),
+                            inferred: filter.inferred,
+                        })
+                        .collect(),
+                    bytes_read: scan.bytes_read,
+                    files_read: scan.files_read,
+                    rows_out: scan.rows_out,
+                })
+                .collect(),
+            confidence: record.confidence,
+        }
+    }
+}
