@@ -30,7 +30,8 @@ pub(crate) async fn read(
     let eager = state.snapshot();
     let protocol = eager.protocol();
     let names = |features: &[delta_kernel::table_features::TableFeature]| -> Vec<String> {
-        features.iter().map(|feature| feature.as_ref().to_owned()).collect()
+        // `as_ref` would call every feature that the kernel does not know `unknown`.
+        features.iter().map(ToString::to_string).collect()
     };
     let metadata = eager.metadata();
     let properties: BTreeMap<String, String> =

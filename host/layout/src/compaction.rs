@@ -73,11 +73,9 @@ pub async fn compact(
     for attempt in 1..=MAX_ATTEMPTS {
         let snapshot = lake.snapshot(table).await?;
         check_changeable(&snapshot)?;
-        let chain = Chain::validate(&options.chain, &snapshot.schema, &options.row_keys)
-            .map_err(|source| LayoutError::Chain {
-                table: table.to_string(),
-                source: Box::new(source),
-            })?;
+        let chain = Chain::validate(&options.chain, &snapshot.schema, &options.row_keys).map_err(
+            |source| LayoutError::Chain { table: table.to_string(), source: Box::new(source) },
+        )?;
         let warnings = chain.warnings().iter().map(ToString::to_string).collect();
         let inputs: Vec<&AddFile> = snapshot.files.iter().collect();
         let mut report = CompactReport {
