@@ -7,7 +7,7 @@ use lakebed_graph::GraphError;
 use lakebed_lake::LakeError;
 use lakebed_layout::{LakeFault, LayoutError};
 use lakebed_plan::PlanError;
-use lakebed_sandbox::SandboxError;
+use lakebed_sandbox::{RefusalKind, SandboxError};
 
 use crate::config::ConfigError;
 
@@ -157,6 +157,8 @@ impl Error {
         while let Some(cause) = next {
             let text = one_line(cause);
             if text != last {
+                // A wrapper that only puts a label before its cause adds nothing.
+                causes.pop_if(|wrapper: &mut String| wrapper.ends_with(&text));
                 causes.push(text.clone());
             }
             last = text;
@@ -166,9 +168,12 @@ impl Error {
     }
 }
 
-/// Renders an error on one line and without the causes that some errors repeat in their own text.
+/// Renders an error on one line, without the causes that some errors repeat in their own text and
+/// without the stack that the Delta kernel appends when RUST_BACKTRACE is set.
 fn one_line(error: &dyn StdError) -> String {
-    let flat = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = error.to_string();
+    let lines = text.lines().take_while(|line| !line.trim_start().starts_with("0: "));
+    let flat = lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ");
     flat.split(" caused by ").next().unwrap_or(&flat).to_owned()
 }
 
@@ -186,13 +191,16 @@ fn collect_help(error: &CollectError) -> String {
     }
 }
 
+/// The causes of an error, outermost first.
+fn chain<'e>(
+    error: &'e (dyn StdError + 'static),
+) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
+    std::iter::successors(error.source(), |&cause| cause.source())
+}
+
 fn plugin_fault(error: &(dyn StdError + 'static)) -> (Remedy, String) {
-    let mut next = error.source();
-    while let Some(cause) = next {
-        if let Some(fault) = cause.downcast_ref::<SandboxError>() {
-            return sandbox_remedy(fault);
-        }
-        next = cause.source();
+    if let Some(fault) = chain(error).find_map(|cause| cause.downcast_ref::<SandboxError>()) {
+        return sandbox_remedy(fault);
     }
     (Remedy::FixInput, "check the settings of the plugin or of the plan named above".to_owned())
 }
@@ -200,6 +208,13 @@ fn plugin_fault(error: &(dyn StdError + 'static)) -> (Remedy, String) {
 fn sandbox_remedy(error: &SandboxError) -> (Remedy, String) {
     match error {
         SandboxError::Engine { .. } => report(),
+        SandboxError::Refused { kind: RefusalKind::InvalidConfig, .. } => (
+            Remedy::FixInput,
+            "correct the plugin's settings, under [plugin_config] or in the chain".to_owned(),
+        ),
+        SandboxError::Refused { kind: RefusalKind::InvalidInput, .. } => {
+            (Remedy::FixInput, "correct the data or the settings that the plugin names".to_owned())
+        }
         _ => (
             Remedy::Allow,
             "mend the plugin, or name another one under [plugins] in lakebed.toml".to_owned(),
@@ -239,15 +254,16 @@ fn layout_remedy(error: &LayoutError) -> (Remedy, String) {
 
 /// An executor fails because storage does or because an iterator says no; the chain of causes tells.
 fn executor_remedy(error: &(dyn StdError + 'static)) -> (Remedy, String) {
-    let mut next = error.source();
-    while let Some(cause) = next {
+    for cause in chain(error) {
         if let Some(fault) = cause.downcast_ref::<SandboxError>() {
             return sandbox_remedy(fault);
         }
-        if cause.is::<lakebed_compact::CompactError>() {
-            return (Remedy::FixInput, "correct the iterators or the rows named above".to_owned());
+        if let Some(refused) = cause.downcast_ref::<Error>() {
+            return refused.remedy();
         }
-        next = cause.source();
+    }
+    if chain(error).any(|cause| cause.is::<lakebed_compact::CompactError>()) {
+        return (Remedy::FixInput, "correct the iterators or the rows named above".to_owned());
     }
     storage_help()
 }
@@ -278,6 +294,9 @@ fn fault_remedy(fault: &LakeFault) -> (Remedy, String) {
         LakeFault::Storage { .. } => storage_help(),
         LakeFault::Malformed { .. } => {
             (Remedy::FixInput, "the table's log is damaged: restore that file".to_owned())
+        }
+        LakeFault::Damaged { .. } => {
+            (Remedy::FixInput, "restore the files of the table's log".to_owned())
         }
     }
 }

@@ -168,7 +168,16 @@ impl QuerySession {
 
 /// A session without our own rules and functions, for rewrites: types as stored, no views.
 pub(crate) fn plain(lake: &DeltaLake) -> SessionContext {
-    let config = config(lake)
+    without_rules(lake, config(lake))
+}
+
+/// A session as [`plain`] whose scans give the same rows in the same order on every run and machine.
+pub(crate) fn in_order(lake: &DeltaLake) -> SessionContext {
+    without_rules(lake, SessionConfig::new().with_target_partitions(1))
+}
+
+fn without_rules(lake: &DeltaLake, config: SessionConfig) -> SessionContext {
+    let config = config
         .set_bool("datafusion.execution.parquet.schema_force_view_types", false)
         .set_str("datafusion.execution.spill_compression", "lz4_frame");
     SessionContext::new_with_config_rt(config, Arc::clone(&lake.runtime))

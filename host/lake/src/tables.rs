@@ -2,11 +2,12 @@
 
 use std::{collections::BTreeMap, fmt, num::NonZeroUsize, path::Path, sync::Arc, time::Instant};
 
+use arrow::error::ArrowError;
 use datafusion::execution::{
     memory_pool::FairSpillPool,
     runtime_env::{RuntimeEnv, RuntimeEnvBuilder},
 };
-use deltalake::{DeltaTable, DeltaTableBuilder, logstore::LogStoreRef};
+use deltalake::{DeltaTable, DeltaTableBuilder, DeltaTableError, logstore::LogStoreRef};
 use lakebed_compact::{NoPlugins, Plugins};
 use lakebed_layout::LakeFault;
 use lakebed_model::{Bytes, TableName};
@@ -163,9 +164,43 @@ impl DeltaLake {
         let location = self.location(table)?;
         let builder = DeltaTableBuilder::from_url(location.clone())
             .map_err(|error| storage_fault("open", table, location, error))?;
-        Box::pin(builder.load())
-            .await
-            .map_err(|error| storage_fault("read", table, location, error))
+        Box::pin(builder.load()).await.map_err(|error| match error {
+            DeltaTableError::NotATable(_) => LakeFault::UnknownTable {
+                table: table.to_string(),
+                known: format!("{location} holds no Delta table"),
+            },
+            error if is_damaged(&error) => LakeFault::Damaged {
+                table: table.to_string(),
+                location: location.to_string(),
+                source: error.into(),
+            },
+            error => storage_fault("read", table, location, error),
+        })
+    }
+}
+
+/// Tells whether the log was read and makes no sense: trying again will not help.
+fn is_damaged(error: &DeltaTableError) -> bool {
+    match error {
+        DeltaTableError::KernelError(error) => is_damage(error),
+        DeltaTableError::InvalidJsonLog { .. } => true,
+        _ => false,
+    }
+}
+
+fn is_damage(error: &delta_kernel::Error) -> bool {
+    use delta_kernel::Error;
+    match error {
+        Error::Backtraced { source, .. } => is_damage(source),
+        Error::Generic(text) => text.starts_with("Expected contiguous commit files"),
+        Error::Arrow(ArrowError::JsonError(_))
+        | Error::MalformedJson(_)
+        | Error::MissingMetadata
+        | Error::MissingProtocol
+        | Error::MissingMetadataAndProtocol
+        | Error::InvalidProtocol(_)
+        | Error::InvalidCheckpoint(_) => true,
+        _ => false,
     }
 }
 

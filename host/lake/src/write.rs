@@ -3,7 +3,10 @@
 //! The stream is read once; each file has a task with a short queue, so that while one file's last
 //! rows are encoded the next one fills. Memory is bounded by the queues and one row group per task.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 use arrow::{
     array::{RecordBatch, RecordBatchOptions},
@@ -72,7 +75,13 @@ pub(crate) struct Written {
 struct OpenFile {
     rows_left: u64,
     queue: mpsc::Sender<RecordBatch>,
-    task: JoinHandle<Result<AddFile>>,
+}
+
+/// What a job has begun, in the order of its files.
+#[derive(Default)]
+struct Begun {
+    names: Vec<String>,
+    tasks: VecDeque<JoinHandle<Result<AddFile>>>,
 }
 
 /// Writes a stream into files of the given row counts; rows beyond their sum go into the last file.
@@ -83,28 +92,37 @@ pub(crate) async fn write_files(
     rows_per_file: &[u64],
     spec: &WriteSpec,
 ) -> Result<Written> {
-    let mut names = Vec::new();
-    let result = Box::pin(write_all(stream, rows_per_file, spec, &mut names)).await;
+    let mut begun = Begun::default();
+    let result = Box::pin(write_all(stream, rows_per_file, spec, &mut begun)).await;
     if result.is_err() {
-        for name in names {
-            if let Err(error) = spec.store.delete(&Path::from(name.as_str())).await {
-                tracing::debug!(name, %error, "file of the failed job not deleted");
-            }
-        }
+        discard(begun, spec).await;
     }
     result
+}
+
+/// Deletes the files of a failed job, after their tasks: a file still being written would come back.
+async fn discard(begun: Begun, spec: &WriteSpec) {
+    for task in begun.tasks {
+        if let Err(error) = joined(task.await) {
+            tracing::debug!(%error, "another file of the failed job failed");
+        }
+    }
+    for name in begun.names {
+        if let Err(error) = spec.store.delete(&Path::from(name.as_str())).await {
+            tracing::debug!(name, %error, "file of the failed job not deleted");
+        }
+    }
 }
 
 async fn write_all(
     mut stream: SendableRecordBatchStream,
     rows_per_file: &[u64],
     spec: &WriteSpec,
-    names: &mut Vec<String>,
+    begun: &mut Begun,
 ) -> Result<Written> {
     let slots = Arc::new(Semaphore::new(spec.threads.max(1)));
     let mut targets: Vec<u64> = rows_per_file.iter().rev().copied().filter(|r| *r > 0).collect();
     let mut open: Option<OpenFile> = None;
-    let mut tasks: Vec<JoinHandle<Result<AddFile>>> = Vec::new();
     let mut rows = 0;
     while let Some(batch) = stream.next().await {
         let batch = conform(&batch?, &spec.schema)?;
@@ -116,7 +134,7 @@ async fn write_all(
                 None => {
                     let planned = targets.pop().unwrap_or(0);
                     let limit = if targets.is_empty() { u64::MAX } else { planned };
-                    start_file(planned, limit, names, &slots, spec).await?
+                    start_file(planned, limit, begun, &slots, spec).await?
                 }
             };
             let room = usize::try_from(file.rows_left).unwrap_or(usize::MAX);
@@ -124,22 +142,17 @@ async fn write_all(
             offset += part.num_rows();
             file.rows_left -= count(part.num_rows());
             if file.queue.send(part).await.is_err() {
-                tasks.push(file.task);
-                return Err(first_error(tasks).await);
+                drop(file);
+                return Err(first_error(begun).await);
             }
-            if file.rows_left == 0 {
-                tasks.push(file.task);
-            } else {
+            if file.rows_left > 0 {
                 open = Some(file);
             }
         }
     }
-    if let Some(file) = open {
-        drop(file.queue);
-        tasks.push(file.task);
-    }
-    let mut adds = Vec::with_capacity(tasks.len());
-    for task in tasks {
+    drop(open);
+    let mut adds = Vec::with_capacity(begun.tasks.len());
+    while let Some(task) = begun.tasks.pop_front() {
         adds.push(joined(task.await)?);
     }
     Ok(Written { adds, rows })
@@ -148,7 +161,7 @@ async fn write_all(
 async fn start_file(
     planned: u64,
     rows_left: u64,
-    names: &mut Vec<String>,
+    begun: &mut Begun,
     slots: &Arc<Semaphore>,
     spec: &WriteSpec,
 ) -> Result<OpenFile> {
@@ -156,11 +169,12 @@ async fn start_file(
         .acquire_owned()
         .await
         .map_err(|error| DataFusionError::External(Box::new(error)))?;
-    let name = format!("part-{:05}-{}-c000.zstd.parquet", names.len(), spec.prefix);
-    names.push(name.clone());
+    let name = format!("part-{:05}-{}-c000.zstd.parquet", begun.names.len(), spec.prefix);
+    begun.names.push(name.clone());
     let (queue, batches) = mpsc::channel(2);
     let task = tokio::spawn(Box::pin(encode(name, planned, batches, permit, spec.clone())));
-    Ok(OpenFile { rows_left, queue, task })
+    begun.tasks.push_back(task);
+    Ok(OpenFile { rows_left, queue })
 }
 
 async fn encode(
@@ -180,17 +194,19 @@ async fn encode(
             stats.update(&batch)?;
             writer.write(&batch).await?;
         }
-        writer.finish().await?;
+        writer.flush().await?;
         Ok(())
     }
     .await;
-    drop(permit);
     if let Err(error) = written {
         if let Err(abort) = writer.into_inner().abort().await {
             tracing::debug!(name, %abort, "upload not aborted");
         }
         return Err(error);
     }
+    // An upload whose end fails has nothing left to abort, and `abort` would panic.
+    writer.finish().await?;
+    drop(permit);
     Ok(AddFile {
         path: name,
         partition_values: BTreeMap::new(),
@@ -242,14 +258,14 @@ pub(crate) fn conform(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordB
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
 }
 
-async fn first_error(tasks: Vec<JoinHandle<Result<AddFile>>>) -> DataFusionError {
-    let mut first = None;
-    for task in tasks {
+/// Finds out why a file's task went before its rows came.
+async fn first_error(begun: &mut Begun) -> DataFusionError {
+    while let Some(task) = begun.tasks.pop_front() {
         if let Err(error) = joined(task.await) {
-            first.get_or_insert(error);
+            return error;
         }
     }
-    first.unwrap_or_else(|| DataFusionError::Internal("a file's queue closed early".to_owned()))
+    DataFusionError::Internal("a file's queue closed early".to_owned())
 }
 
 fn joined(result: std::result::Result<Result<AddFile>, tokio::task::JoinError>) -> Result<AddFile> {

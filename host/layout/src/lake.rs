@@ -49,6 +49,17 @@ pub enum LakeFault {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The log can be reached but makes no table.
+    #[error("read table `{table}` at {location}: its log is damaged")]
+    Damaged {
+        /// The table.
+        table: String,
+        /// Its URL.
+        location: String,
+        /// The cause, which names the file where it can.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The log holds something that is no Delta action.
     #[error("read version {version} of table `{table}`")]
     Malformed {

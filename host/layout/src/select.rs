@@ -2,7 +2,7 @@
 //!
 //! 1. A file is selected when it is unclustered, when deletion vectors hide more than
 //!    [`SelectionPolicy::deleted_share_max`] of its rows whatever its state, or — FULL only — when it
-//!    was clustered under other columns or by another provider.
+//!    was clustered under other columns or by another provider, or is at least twice the target size.
 //! 2. Small files of open cubes join when there is something else to do or when together they fill
 //!    a healthy file; a closed cube (100 GiB) is left alone.
 //! 3. The selected files are packed in order of cube and path into bins, one new cube each.
@@ -20,6 +20,10 @@ use crate::{
     zcube::{self, CLOSED_CUBE_BYTES, Membership},
 };
 
+/// A file of this many times the target size is rewritten by FULL. delta-spark merges a cube into
+/// files of its own setting (1 GiB), whatever `delta.targetFileSize` says.
+const OVERSIZED: u64 = 2;
+
 /// Why a file is rewritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
@@ -33,6 +37,8 @@ pub enum Reason {
     StaleKeys,
     /// Another provider clustered it.
     OtherProvider,
+    /// It is clustered, but far over the target size: another engine merged it.
+    Oversized,
 }
 
 impl Reason {
@@ -45,6 +51,7 @@ impl Reason {
             Self::DeletedRows => "deleted_rows",
             Self::StaleKeys => "stale_keys",
             Self::OtherProvider => "other_provider",
+            Self::Oversized => "oversized",
         }
     }
 }
@@ -152,7 +159,10 @@ fn reason_for(file: &AddFile, cluster_by: &[String], policy: &SelectionPolicy) -
     }
     match zcube::membership(file, cluster_by) {
         Membership::Unclustered => Some(Reason::Unclustered),
-        Membership::Current { .. } => None,
+        Membership::Current { .. } => {
+            let oversized = file.size / OVERSIZED >= policy.target_file_size.0.max(1);
+            (policy.full && oversized).then_some(Reason::Oversized)
+        }
         Membership::Stale => policy.full.then_some(Reason::StaleKeys),
         Membership::OtherProvider { .. } => policy.full.then_some(Reason::OtherProvider),
     }
@@ -275,6 +285,16 @@ mod tests {
         let expected = [("f1", Reason::OtherProvider), ("s1", Reason::StaleKeys)];
         check(files.clone(), &["a", "b"], true, &expected);
         check(files, &["a", "b"], false, &[]);
+    }
+
+    #[test]
+    fn full_splits_files_that_another_engine_merged() {
+        let files = vec![
+            clustered_file("fits", 1_999, "cube", &["a"]),
+            clustered_file("merged", 2_000, "cube", &["a"]),
+        ];
+        check(files.clone(), &["a"], true, &[("merged", Reason::Oversized)]);
+        check(files, &["a"], false, &[]);
     }
 
     #[test]

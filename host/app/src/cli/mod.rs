@@ -164,8 +164,9 @@ fn progress(global: &Global) -> Progress {
 fn start_logging(global: &Global) {
     use tracing_subscriber::{EnvFilter, fmt};
     let level = match (global.quiet, global.verbose) {
-        (true, _) => "error",
-        (false, 0) => "lakebed=warn,error",
+        // What fails in a dependency comes back as an error of ours.
+        (true, _) => "lakebed=error",
+        (false, 0) => "lakebed=warn",
         (false, 1) => {
             "lakebed=info,lakebed_collect=info,lakebed_graph=info,lakebed_plan=info,lakebed_layout=info,lakebed_lake=info,warn"
         }

@@ -1,6 +1,10 @@
 //! `lakebed sql STATEMENT…`
 
-use arrow::{array::RecordBatch, json::LineDelimitedWriter, util::pretty::pretty_format_batches};
+use arrow::{
+    array::RecordBatch,
+    json::{WriterBuilder, writer::LineDelimited},
+    util::pretty::pretty_format_batches,
+};
 use clap::Args;
 use lakebed_lake::DeltaLake;
 use lakebed_layout::{
@@ -66,7 +70,8 @@ async fn query(pipeline: &Pipeline, sql: &str, output: &mut Output) -> Result<()
     let batches: Vec<&RecordBatch> = answer.batches.iter().collect();
     let failed = |error: arrow::error::ArrowError| Error::Output(std::io::Error::other(error));
     if output.is_json() {
-        let mut writer = LineDelimitedWriter::new(Vec::new());
+        let mut writer =
+            WriterBuilder::new().with_explicit_nulls(true).build::<_, LineDelimited>(Vec::new());
         writer.write_batches(&batches).and_then(|()| writer.finish()).map_err(failed)?;
         let text = String::from_utf8_lossy(&writer.into_inner()).into_owned();
         return if text.is_empty() { Ok(()) } else { output.line(text.trim_end()) };
@@ -103,13 +108,13 @@ async fn cluster_by(
             "cluster_by": columns,
         }));
     }
-    output.line(if changed {
-        format!(
-            "{table} is clustered by ({}) from version {version}; the next OPTIMIZE lays rows out",
-            columns.join(", ")
-        )
-    } else {
-        format!("{table} was clustered that way already (version {version})")
+    let keys = columns.join(", ");
+    output.line(match (changed, columns.is_empty()) {
+        (true, true) => format!("{table} has no clustering columns from version {version} on"),
+        (true, false) => format!(
+            "{table} is clustered by ({keys}) from version {version} on; OPTIMIZE lays out what is new, OPTIMIZE FULL all rows"
+        ),
+        (false, _) => format!("{table} had these clustering columns already (version {version})"),
     })
 }
 
@@ -157,7 +162,7 @@ async fn run_optimize(
 fn bin_view(bin: &BinReport) -> Value {
     let mut reasons = json!({
         "unclustered": 0, "small": 0, "deleted_rows": 0, "overlap": 0, "stale_keys": 0,
-        "other_provider": 0,
+        "other_provider": 0, "oversized": 0,
     });
     for (reason, count) in &bin.reasons {
         reasons[reason.as_str()] = json!(count);
