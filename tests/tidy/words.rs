@@ -92,7 +92,7 @@ const NO_SERIALIZE: Ban = Ban {
     except: &["host/app/", "host/layout/"],
     harmless: &[],
     scope: Scope::Product,
-    advice: "what a user reads has its shape in host/app/src/view.rs (`layout` is the exception: \
+    advice: "what a user reads has its shape in host/app/src/view/ (`layout` is the exception: \
              Delta's actions and rewrite tasks are wire formats)",
 };
 
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn printing_is_found_but_not_in_tests_comments_and_texts() {
-        check(&NO_PRINTING, "host/app/src/view.rs", "println!()", &[1]);
+        check(&NO_PRINTING, "host/app/src/view/plan.rs", "println!()", &[1]);
         check(&NO_PRINTING, "host/app/src/cli/plan.rs", "println!()", &[]);
         check(&NO_PRINTING, "host/lake/src/a.rs", "// println!()\n\"dbg!\"", &[]);
         check(&NO_PRINTING, "host/lake/src/a.rs", "#[cfg(test)]\nmod t { dbg!(x) }", &[]);

@@ -1,0 +1,115 @@
+//! Query logs that are not as they should be.
+
+use std::{fs, path::Path};
+
+use crate::support::{Run, lakebed, project, stable};
+
+const W1_EVENTS: &str =
+    "examples/logs/w1/eventlog_v2_local-1795995627429/events_1_local-1795995627429.zstd";
+
+#[track_caller]
+fn graph(folder: &Path, log: &str, more: &[&str]) -> Run {
+    let mut arguments = vec!["graph", log];
+    arguments.extend(more);
+    lakebed(folder, &arguments)
+}
+
+#[test]
+fn missing_log_is_an_error_of_the_input() {
+    let folder = tempfile::tempdir().unwrap();
+    insta::assert_snapshot!(graph(folder.path(), "nothing", &[]).failure(), @r"
+    exit code 2
+    error: failed to read log `nothing`: no such file or folder
+    help: give the path of a Spark event log (file or eventlog_v2_… folder) or a JSON lines file
+    ");
+}
+
+#[test]
+fn error_is_also_a_document_when_json_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = graph(folder.path(), "nothing", &["--json"]).failure();
+    let document: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!(
+        document,
+        serde_json::json!({"error": {
+            "code": "invalid_input",
+            "message": "failed to read log `nothing`: no such file or folder",
+            "causes": [],
+            "remedy": "give the path of a Spark event log (file or eventlog_v2_… folder) or a JSON lines file",
+        }})
+    );
+}
+
+#[test]
+fn log_without_statements_says_what_it_holds_instead() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = project("tests/data/logs/empty_eventlog").display().to_string();
+    insta::assert_snapshot!(stable(&graph(folder.path(), &log, &[]).failure(), folder.path()), @r"
+    exit code 2
+    error: failed to find queries: no SQL statements in `<project>/tests/data/logs/empty_eventlog`, which holds 1 SparkListenerApplicationEnd, 1 SparkListenerApplicationStart, 1 SparkListenerBlockManagerAdded, 1 SparkListenerEnvironmentUpdate, 1 SparkListenerExecutorAdded, 1 SparkListenerLogStart, 1 SparkListenerResourceProfileAdded
+    help: see `lakebed collect --help` for the formats that are read
+    ");
+}
+
+#[test]
+fn log_that_is_cut_gives_what_is_before_the_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = fs::read(project(W1_EVENTS)).unwrap();
+    fs::write(folder.path().join("cut.zstd"), &bytes[..bytes.len() / 2]).unwrap();
+    let run = graph(folder.path(), "cut.zstd", &["--json"]);
+    let graph = run.json();
+    let parse = &graph["parse"];
+    assert_eq!((&parse["truncated"], &parse["malformed_lines"]), (&true.into(), &0.into()));
+    let statements = parse["statements"].as_u64().unwrap();
+    assert!((10..40).contains(&statements), "{statements}");
+    assert_eq!(run.stderr, " WARN log is damaged log=cut.zstd truncated=true malformed_lines=0\n");
+    let text = self::graph(folder.path(), "cut.zstd", &["--quiet"]);
+    let first = text.succeeded().stdout.lines().next().unwrap_or_default();
+    assert!(first.ends_with("; a log ends in the middle of a record"), "{first}");
+    assert_eq!(text.stderr, "", "quiet");
+}
+
+#[test]
+fn malformed_line_is_skipped_counted_and_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines = concat!(
+        r#"{"ts":"2026-11-29T10:00:00Z","sql":"SELECT a.x FROM a JOIN b ON a.x = b.y"}"#,
+        "\nthis is no JSON\n",
+        r#"{"ts":"2026-11-29T10:00:01Z","sql":"SELECT a.x FROM a JOIN b ON a.x = b.y"}"#,
+        "\n"
+    );
+    fs::write(folder.path().join("history.jsonl"), lines).unwrap();
+    let run = graph(folder.path(), "history.jsonl", &["--json"]);
+    let graph = run.json();
+    assert_eq!(
+        (&graph["parse"]["statements"], &graph["parse"]["malformed_lines"]),
+        (&2.into(), &1.into())
+    );
+    assert_eq!(graph["edges"][0]["frequency"], 2);
+    assert!(
+        run.stderr.starts_with(
+            " WARN log is damaged log=history.jsonl truncated=false malformed_lines=1\n"
+        ),
+        "{}",
+        run.stderr
+    );
+    let text = self::graph(folder.path(), "history.jsonl", &["--quiet"]);
+    let first = text.succeeded().stdout.lines().next().unwrap_or_default();
+    assert!(first.ends_with("; 1 malformed lines skipped"), "{first}");
+}
+
+#[test]
+fn file_of_no_known_format_is_refused_with_its_first_line() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.csv"), "a,b\n1,2\n").unwrap();
+    insta::assert_snapshot!(graph(folder.path(), "a.csv", &[]).failure(), @r"
+    exit code 2
+    error: failed to recognize log `a.csv`: its first line `a,b` belongs to no known format (spark-event-log, jsonl)
+    help: see `lakebed collect --help` for the formats that are read
+    ");
+    insta::assert_snapshot!(graph(folder.path(), "a.csv", &["--format", "csv"]).failure(), @r"
+    exit code 2
+    error: failed to read logs as `csv`: unknown format, expected one of spark-event-log, jsonl
+    help: see `lakebed collect --help` for the formats that are read
+    ");
+}

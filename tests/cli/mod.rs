@@ -1,0 +1,6 @@
+//! What the command says to bad input, in full, and with which exit code.
+
+mod configuration;
+mod logs;
+mod statements;
+mod usage;

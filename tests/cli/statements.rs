@@ -1,0 +1,165 @@
+//! Statements, tables and predicates that make no sense.
+
+use std::path::Path;
+
+use crate::support::{clustered_table, command_line, lakebed, lakebed_with, small_lake, stable};
+
+/// Runs a verb on the small lake and shows how it failed.
+#[track_caller]
+fn failure(arguments: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let lake = small_lake().display().to_string();
+    let mut all = vec!["--lake", lake.as_str()];
+    all.extend(arguments);
+    let text = lakebed(folder.path(), &all).failure();
+    stable(&text, Path::new(&lake))
+}
+
+#[test]
+fn unknown_table_is_refused_with_the_tables_there_are() {
+    let expected = "exit code 2
+error: failed to find table `ordrs`: the lake has customer, lineitem, nation, orders, part, partsupp, region, supplier
+help: name a table of the lake, or set [lake] folder or [tables] in lakebed.toml
+";
+    for arguments in [
+        ["sql", "OPTIMIZE ordrs"].as_slice(),
+        &["sql", "ALTER TABLE ordrs CLUSTER BY (a)"],
+        &["sql", "DESCRIBE HISTORY ordrs"],
+        &["sql", "SELECT * FROM ordrs"],
+        &["explain", "ordrs", "--where", "a = 1"],
+        &["compact", "ordrs", "--iterators", "ageoff='a','1',"],
+    ] {
+        assert_eq!(failure(arguments), expected, "{arguments:?}");
+    }
+}
+
+#[test]
+fn lake_without_tables_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    insta::assert_snapshot!(lakebed(folder.path(), &["sql", "OPTIMIZE orders"]).failure(), @r"
+    exit code 2
+    error: failed to find table `orders`: the lake has no tables
+    help: name a table of the lake, or set [lake] folder or [tables] in lakebed.toml
+    ");
+    insta::assert_snapshot!(lakebed(folder.path(), &["--lake", "nope", "sql", "SELECT 1"]).failure().replace(&folder.path().display().to_string(), "<folder>"), @r"
+    exit code 2
+    error: failed to open lake at `<folder>/nope`: No such file or directory (os error 2)
+    help: give a folder or a URL such as file:///lake/orders
+    ");
+}
+
+#[test]
+fn statement_that_is_none_is_refused_with_position_and_expectation() {
+    insta::assert_snapshot!(failure(&["sql", "VACUUM orders"]), @r"
+    exit code 2
+    error: failed to parse statement at byte 0: expected SELECT, WITH, ALTER TABLE, OPTIMIZE, DESCRIBE DETAIL or DESCRIBE HISTORY, found `VACUUM`
+    help: correct the statement or choose other columns
+    ");
+    insta::assert_snapshot!(failure(&["sql", "OPTIMIZE orders ZORDER BY (o_orderkey)"]), @r"
+    exit code 2
+    error: failed to parse statement at byte 16: expected the end of the statement, found `ZORDER`
+    help: correct the statement or choose other columns
+    ");
+}
+
+#[test]
+fn query_that_does_not_parse_is_refused_with_its_place() {
+    insta::assert_snapshot!(failure(&["sql", "SELECT o_orderkey FROM orders WHERE"]), @r#"
+    exit code 2
+    error: failed to run query `SELECT o_orderkey FROM orders WHERE`
+    caused by: SQL error: ParserError("Expected: an expression, found: EOF")
+    caused by: sql parser error: Expected: an expression, found: EOF
+    help: correct the query, or check the tables it names
+    "#);
+}
+
+#[test]
+fn query_with_an_unknown_column_names_it() {
+    insta::assert_snapshot!(failure(&["sql", "SELECT o_orderky FROM orders"]), @r"
+    exit code 2
+    error: failed to run query `SELECT o_orderky FROM orders`
+    caused by: No field named o_orderky. Did you mean 'orders.o_orderkey'? Valid fields are orders.o_orderkey, orders.o_custkey, orders.o_orderstatus, orders.o_totalprice, orders.o_orderdate, orders.o_orderpriority, orders.o_clerk, orders.o_shippriority, orders.o_comment.
+    help: correct the query, or check the tables it names
+    ");
+}
+
+#[test]
+fn predicate_that_does_not_parse_is_refused_with_its_place() {
+    insta::assert_snapshot!(failure(&["explain", "orders", "--where", "o_orderkey BETWEEN"]), @r"
+    exit code 2
+    error: failed to read predicate `o_orderkey BETWEEN`: parse SQL at line 1, column 48: Expected: an expression, found: EOF
+    help: write it as it would stand after WHERE
+    ");
+}
+
+#[test]
+fn predicate_with_an_unknown_column_names_the_nearest() {
+    insta::assert_snapshot!(failure(&["explain", "orders", "--where", "o_orderky = 1"]), @r"
+    exit code 2
+    error: failed to read predicate `o_orderky = 1`: plan SQL: Schema error: No field named o_orderky. Did you mean 'orders.o_orderkey'?
+    help: write it as it would stand after WHERE
+    ");
+}
+
+#[test]
+fn clustering_columns_are_checked_with_deltas_error_classes() {
+    insta::assert_snapshot!(failure(&["sql", "ALTER TABLE region CLUSTER BY (r_nme)"]), @r"
+    exit code 2
+    error: failed to cluster table `region` by `r_nme` [DELTA_COLUMN_NOT_FOUND_IN_SCHEMA]: the table has no such column; it has r_regionkey, r_name, r_comment
+    help: correct the statement or choose other columns
+    ");
+    insta::assert_snapshot!(failure(&["sql", "ALTER TABLE region CLUSTER BY (r_name, r_name)"]), @r"
+    exit code 2
+    error: failed to cluster table `region` by `r_name` twice [DELTA_DUPLICATE_COLUMNS_FOUND]
+    help: correct the statement or choose other columns
+    ");
+    insta::assert_snapshot!(failure(&["sql", "OPTIMIZE region FULL"]), @r"
+    exit code 2
+    error: failed to run OPTIMIZE `region` FULL [DELTA_OPTIMIZE_FULL_NOT_SUPPORTED]: the table has no clustering columns; set some with ALTER TABLE region CLUSTER BY (…)
+    help: correct the statement or choose other columns
+    ");
+    let five =
+        "ALTER TABLE orders CLUSTER BY (o_orderkey, o_custkey, o_orderdate, o_clerk, o_comment)";
+    insta::assert_snapshot!(failure(&["sql", five]), @r"
+    exit code 2
+    error: failed to cluster table `orders` by 5 columns [DELTA_CLUSTER_BY_INVALID_NUM_COLUMNS]: at most 4 are allowed
+    help: correct the statement or choose other columns
+    ");
+}
+
+/// A folder that looks like a table but has no version is an error of the input: trying again is no use.
+#[test]
+fn folder_without_a_version_is_no_table() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("t").join("_delta_log")).unwrap();
+    let text = lakebed(folder.path(), &["--lake", ".", "sql", "OPTIMIZE t"]).failure();
+    insta::assert_snapshot!(stable(&text, folder.path()), @r"
+    exit code 2
+    error: failed to find table `t`: file://<folder>/t/ holds no Delta table
+    help: name a table of the lake, or set [lake] folder or [tables] in lakebed.toml
+    ");
+}
+
+/// The text of the cause is the Delta kernel's; that it is one line, whatever the environment, is ours.
+#[test]
+fn damaged_log_of_a_table_is_an_error_of_the_input() {
+    let lake = clustered_table("one-key");
+    let log = lake.path().join("one-key").join("_delta_log");
+    let fail = || {
+        let mut run = command_line(lake.path(), &["--lake", ".", "sql", "OPTIMIZE `one-key`"]);
+        stable(&lakebed_with(run.env("RUST_BACKTRACE", "1")).failure(), lake.path())
+    };
+    let commit = log.join(format!("{:020}.json", 5));
+    std::fs::write(&commit, "no JSON\n").unwrap();
+    insta::assert_snapshot!(fail(), @r"
+    exit code 2
+    error: failed to read table `one-key` at file://<folder>/one-key/: its log is damaged
+    caused by: Json error: Encountered unexpected 'o' whilst parsing literal
+    help: restore the files of the table's log
+    ");
+    std::fs::remove_file(commit).unwrap();
+    std::fs::remove_file(log.join(format!("{:020}.json", 2))).unwrap();
+    let text = fail();
+    let start = "exit code 2\nerror: failed to read table `one-key` at file://<folder>/one-key/: its log is damaged\ncaused by: ";
+    assert!(text.starts_with(start) && text.contains("found gap"), "{text}");
+}

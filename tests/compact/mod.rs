@@ -1,0 +1,8 @@
+//! Iterator compaction of real tables: the string form, chains of guests, and what is refused.
+
+mod chains;
+mod readings;
+mod refusals;
+mod writers;
+
+use readings::Readings;

@@ -1,0 +1,7 @@
+//! Rewrites of real tables on a real file system, beside other writers and through faults.
+
+mod faults;
+mod metadata;
+mod protected;
+mod spark_tables;
+mod writers;

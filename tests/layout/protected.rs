@@ -1,0 +1,105 @@
+//! Tables with features that a rewrite would break: refused by the feature's name.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::support::{clustered_table, lakebed, read_commits, stable};
+
+/// Writes a table of one version by hand.
+fn table(folder: &Path, protocol: &Value, configuration: &Value, partition_columns: &Value) {
+    let field = json!({"name": "a", "type": "long", "nullable": true, "metadata": {}});
+    let schema = json!({"type": "struct", "fields": [field]}).to_string();
+    let metadata = json!({"metaData": {
+        "id": "00000000-0000-0000-0000-000000000000",
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": schema,
+        "partitionColumns": partition_columns,
+        "configuration": configuration,
+        "createdTime": 1,
+    }});
+    let log = folder.join("t").join("_delta_log");
+    std::fs::create_dir_all(&log).unwrap();
+    let text = format!("{}\n{metadata}\n", json!({ "protocol": protocol }));
+    std::fs::write(log.join(format!("{:020}.json", 0)), text).unwrap();
+}
+
+fn writer_features(features: &[&str]) -> Value {
+    json!({"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": features})
+}
+
+/// Both statements that write are refused in the same words, and write nothing.
+#[track_caller]
+fn check(folder: &Path, reason: &str) {
+    for statement in ["OPTIMIZE t", "ALTER TABLE t CLUSTER BY (a)"] {
+        let run = lakebed(folder, &["--lake", ".", "sql", statement]);
+        let expected = format!(
+            "exit code 3\nerror: failed to rewrite table `t`: {reason}\n\
+             help: leave this table to the engine that wrote it, or remove the feature there\n"
+        );
+        assert_eq!(stable(&run.failure(), folder), expected, "{statement}");
+    }
+    assert_eq!(read_commits(&folder.join("t")).len(), 1);
+}
+
+#[track_caller]
+fn check_features(features: &[&str], configuration: &Value, named: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    table(folder.path(), &writer_features(features), configuration, &json!([]));
+    let reason = format!("it uses table features this engine cannot keep: {named}");
+    check(folder.path(), &reason);
+}
+
+#[test]
+fn row_tracking_is_refused() {
+    let on = json!({"delta.enableRowTracking": "true"});
+    check_features(&["appendOnly", "domainMetadata", "rowTracking"], &on, "rowTracking");
+}
+
+#[test]
+fn identity_and_generated_columns_are_refused() {
+    check_features(&["identityColumns"], &json!({}), "identityColumns");
+    check_features(&["generatedColumns", "invariants"], &json!({}), "generatedColumns");
+}
+
+#[test]
+fn change_data_feed_is_refused_only_when_it_is_on() {
+    let on = json!({"delta.enableChangeDataFeed": "true"});
+    check_features(&["changeDataFeed"], &on, "changeDataFeed");
+    let folder = tempfile::tempdir().unwrap();
+    table(folder.path(), &writer_features(&["changeDataFeed"]), &json!({}), &json!([]));
+    lakebed(folder.path(), &["--lake", ".", "sql", "ALTER TABLE t CLUSTER BY (a)"]).succeeded();
+}
+
+#[test]
+fn feature_nobody_knows_yet_is_refused() {
+    check_features(
+        &["clustering", "domainMetadata", "timeTravelAgency"],
+        &json!({}),
+        "timeTravelAgency",
+    );
+}
+
+#[test]
+fn partitioned_table_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let legacy = json!({"minReaderVersion": 1, "minWriterVersion": 2});
+    table(folder.path(), &legacy, &json!({}), &json!(["a"]));
+    check(folder.path(), "it is partitioned by (a); a clustered table cannot be");
+}
+
+/// A real table of Spark's whose clustering column was renamed.
+#[test]
+fn column_mapping_is_refused() {
+    let lake = clustered_table("column-mapping");
+    let run = lakebed(lake.path(), &["--lake", ".", "sql", "OPTIMIZE `column-mapping`"]);
+    insta::assert_snapshot!(run.failure(), @r"
+    exit code 3
+    error: failed to rewrite table `column-mapping`: it uses table features this engine cannot keep: columnMapping
+    help: leave this table to the engine that wrote it, or remove the feature there
+    ");
+    let detail =
+        lakebed(lake.path(), &["--lake", ".", "--json", "sql", "DESCRIBE DETAIL `column-mapping`"]);
+    assert_eq!(detail.json()["clusteringColumns"], json!(["buyer_id"]), "it can be looked at");
+    assert_eq!(read_commits(&lake.path().join("column-mapping")).len(), 5);
+}

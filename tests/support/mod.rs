@@ -1,0 +1,14 @@
+//! What the groups of tests share: the command, lakes, tables, and text that is the same everywhere.
+
+mod cli;
+mod lake;
+mod table;
+mod text;
+
+pub(crate) use cli::{Run, command_line, lakebed, lakebed_with};
+pub(crate) use lake::{clustered_table, empty_lake, runtime, small_lake, small_lake_copy};
+pub(crate) use table::{
+    Numbers, adds, clustering_columns, commits, count_and_sum, files_of, options, read_commits,
+    removes,
+};
+pub(crate) use text::{project, stable};
