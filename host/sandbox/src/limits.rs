@@ -36,7 +36,7 @@ pub struct CallLimits {
     /// Wall-clock time for any other call, a batch of rows included.
     pub call_deadline_ms: u64,
     /// Bytes that a call may return where the arguments do not say how many are right: the columns
-    /// that leave an aggregator. All other calls may return what is right and [`SLACK_BYTES`] more.
+    /// that leave an aggregator. All other calls may return what is right and 64 KiB more.
     pub output_bytes: usize,
     /// Length of a configuration.
     pub config_bytes: usize,
