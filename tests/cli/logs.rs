@@ -113,3 +113,16 @@ fn file_of_no_known_format_is_refused_with_its_first_line() {
     help: see `lakebed collect --help` for the formats that are read
     ");
 }
+
+#[test]
+fn damaged_first_line_does_not_hide_a_logs_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let entry = r#"{"ts":"2026-01-01T00:00:00Z","sql":"SELECT 1 FROM a JOIN b ON a.x = b.y","dialect":"spark"}"#;
+    for damage in ["garbage", "{\"ts\":", ""] {
+        fs::write(folder.path().join("log.jsonl"), format!("{damage}\n{entry}\n")).unwrap();
+        let graph = graph(folder.path(), "log.jsonl", &["--json"]).json();
+        let malformed = u64::from(!damage.is_empty());
+        assert_eq!(graph["parse"]["malformed_lines"], malformed, "{damage}");
+        assert_eq!(graph["edges"].as_array().unwrap().len(), 1, "{damage}");
+    }
+}

@@ -163,3 +163,13 @@ fn damaged_log_of_a_table_is_an_error_of_the_input() {
     let start = "exit code 2\nerror: failed to read table `one-key` at file://<folder>/one-key/: its log is damaged\ncaused by: ";
     assert!(text.starts_with(start) && text.contains("found gap"), "{text}");
 }
+
+/// A bound lifted over the join would take away the null that makes NOT IN unknown.
+#[test]
+fn not_in_over_a_null_answers_nothing() {
+    let lake = tempfile::tempdir().unwrap();
+    let sql = "select a from (select * from (values (1), (2)) t(a) where a < 5 limit 10) x \
+               where a not in (select b from (values (3), (null)) u(b))";
+    let run = lakebed(lake.path(), &["--json", "sql", sql]);
+    assert!(run.json_lines().is_empty());
+}

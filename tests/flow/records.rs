@@ -50,3 +50,18 @@ fn plans_and_drift_are_kept_and_are_no_tables_of_the_lake() {
     let nope = lakebed(path, &["--lake", ".", "sql", "DESCRIBE DETAIL nope"]);
     assert!(!nope.stderr.contains("_lakebed") && !nope.stderr.contains("plans"), "{}", nope.stderr);
 }
+
+#[test]
+fn first_writers_of_a_history_at_once_lose_no_record() {
+    let lake = tempfile::tempdir().unwrap();
+    // A crash before the first commit leaves an empty log.
+    std::fs::create_dir_all(lake.path().join("_lakebed/history/_delta_log")).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                on_log(lake.path(), "collect", W1, &["--into", "."]).succeeded();
+            });
+        }
+    });
+    assert_eq!(rows(lake.path(), "history", "id").len(), 120);
+}

@@ -13,4 +13,5 @@ pub mod experiment;
 pub mod pipeline;
 pub mod plugged;
 pub mod progress;
+pub mod records;
 pub mod view;

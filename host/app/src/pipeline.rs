@@ -28,7 +28,7 @@ use lakebed_plan::{
 };
 use lakebed_sandbox::Plugin;
 
-use crate::{config::Config, error::Error, plugged::PluginSet, progress::Progress};
+use crate::{config::Config, error::Error, plugged::PluginSet, progress::Progress, records};
 
 /// Everything a job needs.
 #[derive(Debug, Clone)]
@@ -111,6 +111,8 @@ impl Pipeline {
         let graph = self.graph(&workload, &rows, None).await?;
         let evidence = self.evidence(&workload, &graph).await?;
         let plan = self.plan(&graph, &workload, evidence, settings, None).await?;
+        records::keep_history(self, &workload).await;
+        records::keep_plan(self, &plan).await;
         let applied = self.apply(&plan.actions).await?;
         Ok(RoadReport { workload, graph, plan, applied })
     }

@@ -71,6 +71,7 @@ impl DeltaLake {
             })?;
         let schema_text = serde_json::to_string(&kernel_schema)
             .map_err(|error| storage_fault("describe the schema of", table, &location, error))?;
+        let id = self.unique_id();
         let mut actions = vec![
             Action::CommitInfo(json!({
                 "timestamp": now.epoch_ms(),
@@ -90,7 +91,7 @@ impl DeltaLake {
                 writer_features: None,
             }),
             Action::Metadata(json!({
-                "id": self.unique_id(),
+                "id": id,
                 "format": { "provider": "parquet", "options": {} },
                 "schemaString": schema_text,
                 "partitionColumns": [],
@@ -102,6 +103,8 @@ impl DeltaLake {
         actions.extend(adds.into_iter().map(|add| Action::Add(Box::new(add))));
         match self.put_if_absent(table, 0, &actions).await {
             Ok(PutOutcome::Committed) => Ok(0),
+            // A put that was retried after its answer was lost says that the version exists.
+            Ok(PutOutcome::Exists) if self.is_born_as(table, &id).await => Ok(0),
             Ok(PutOutcome::Exists) => {
                 self.discard(table, &paths).await;
                 Err(LakeError::TableExists {
@@ -169,6 +172,13 @@ impl DeltaLake {
             }
             .into()),
         }
+    }
+
+    /// Tells whether a table's first version carries an id of ours.
+    async fn is_born_as(&self, table: &TableName, id: &str) -> bool {
+        let Ok(store) = self.log_store(table) else { return false };
+        let entry = store.read_commit_entry(0).await;
+        matches!(entry, Ok(Some(bytes)) if String::from_utf8_lossy(&bytes).contains(id))
     }
 
     /// Deletes the files of a table that was not created, unless its log says that it was.

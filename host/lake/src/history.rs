@@ -47,9 +47,13 @@ impl DeltaLake {
         if own.exists(&name).await? {
             return own.append(&name, vec![records], now).await;
         }
-        let new =
-            NewTable { name, location, schema, properties: std::collections::BTreeMap::new() };
-        own.create_table(new, vec![vec![records]], None, now).await
+        let properties = std::collections::BTreeMap::new();
+        let new = NewTable { name: name.clone(), location, schema, properties };
+        match own.create_table(new, vec![vec![records.clone()]], None, now).await {
+            // Somebody else was first.
+            Err(LakeError::TableExists { .. }) => own.append(&name, vec![records], now).await,
+            created => created,
+        }
     }
 
     fn records_of(
@@ -68,9 +72,6 @@ impl DeltaLake {
     /// Tells whether a table's log has a first version.
     pub(crate) async fn exists(&self, table: &TableName) -> Result<bool, LakeError> {
         let location = self.location(table)?;
-        if let Ok(path) = location.to_file_path() {
-            return Ok(path.join("_delta_log").is_dir());
-        }
         let store = self.log_store(table)?;
         store.is_delta_table_location().await.map_err(|error| {
             crate::tables::storage_fault("look for", table, location, error).into()

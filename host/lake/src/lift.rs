@@ -53,7 +53,7 @@ impl OptimizerRule for LiftRanges {
         _config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
         let LogicalPlan::Join(join) = plan else { return Ok(Transformed::no(plan)) };
-        let (to_right, to_left) = directions(join.join_type);
+        let (to_right, to_left) = directions(&join);
         let left = facts(&join.left);
         let right = facts(&join.right);
         let new_right = if to_right { missing(&join, &left, &right, false)? } else { Vec::new() };
@@ -72,12 +72,18 @@ impl OptimizerRule for LiftRanges {
 }
 
 /// Whether bounds may go from left to right, and from right to left.
-const fn directions(join_type: JoinType) -> (bool, bool) {
-    match join_type {
+///
+/// A null-aware join (`NOT IN`) looks at nulls of the other side, which a bound would take away; a
+/// mark may stand for one.
+const fn directions(join: &Join) -> (bool, bool) {
+    if join.null_aware {
+        return (false, false);
+    }
+    match join.join_type {
         JoinType::Inner | JoinType::LeftSemi | JoinType::RightSemi => (true, true),
-        JoinType::Left | JoinType::LeftAnti | JoinType::LeftMark => (true, false),
-        JoinType::Right | JoinType::RightAnti | JoinType::RightMark => (false, true),
-        JoinType::Full => (false, false),
+        JoinType::Left | JoinType::LeftAnti => (true, false),
+        JoinType::Right | JoinType::RightAnti => (false, true),
+        JoinType::Full | JoinType::LeftMark | JoinType::RightMark => (false, false),
     }
 }
 

@@ -37,11 +37,24 @@ impl Lake for DeltaLake {
         let store = self.log_store(table)?;
         let mut commits = Vec::new();
         let mut next = version + 1;
-        while let Some(bytes) = store
-            .read_commit_entry(next)
-            .await
-            .map_err(|error| storage_fault("read the log of", table, location, error))?
-        {
+        loop {
+            let read = store.read_commit_entry(next).await;
+            let entry =
+                read.map_err(|error| storage_fault("read the log of", table, location, error))?;
+            let Some(bytes) = entry else {
+                let newest = store.get_latest_version(version).await;
+                let newest = newest
+                    .map_err(|error| storage_fault("read the log of", table, location, error))?;
+                if newest < next {
+                    break;
+                }
+                // Written since the read above, or cleaned up: then what it held cannot be judged.
+                if matches!(store.read_commit_entry(next).await, Ok(Some(_))) {
+                    continue;
+                }
+                let gone = format!("version {next} is gone from the log, whose newest is {newest}");
+                return Err(storage_fault("read the log of", table, location, gone));
+            };
             let text = String::from_utf8_lossy(&bytes);
             let actions = Action::parse_commit(&text).map_err(|source| LakeFault::Malformed {
                 table: table.to_string(),

@@ -15,7 +15,7 @@ use crate::{
     commit_replacement,
     conflict::Scope,
     ddl,
-    optimize::{MAX_ATTEMPTS, discard_output, input_file},
+    optimize::{MAX_ATTEMPTS, discard_output, input_file, lost_rows},
     zcube,
 };
 
@@ -99,6 +99,14 @@ pub async fn compact(
             .rewrite(&task)
             .await
             .map_err(|source| LayoutError::Executor { table: table.to_string(), source })?;
+        if lost_rows(&task, &output) {
+            discard_output(lake, table, &output).await;
+            return Err(LayoutError::RowCount {
+                table: table.to_string(),
+                rows_in: task.inputs.iter().filter_map(|input| input.live_rows).sum(),
+                rows_out: output.rows_in,
+            });
+        }
         report.rows_in = output.rows_in;
         report.rows_out = output.rows_out;
         report.steps.clone_from(&output.steps);

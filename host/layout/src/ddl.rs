@@ -74,8 +74,12 @@ pub fn upgraded_protocol(protocol: &Protocol) -> Option<Protocol> {
     })
 }
 
-/// Features that a legacy writer version stands for (PROTOCOL.md, "Valid Feature Names").
-fn writer_features(protocol: &Protocol) -> Vec<String> {
+/// Lists the writer features of a protocol; for a legacy version, those it stands for (PROTOCOL.md,
+/// "Valid Feature Names").
+///
+/// Column mapping binds readers too: a legacy table has it from reader version 2 on, and listing it
+/// beside reader version 1 would make the log unreadable.
+pub(crate) fn writer_features(protocol: &Protocol) -> Vec<String> {
     if let Some(features) = &protocol.writer_features {
         return features.clone();
     }
@@ -91,6 +95,7 @@ fn writer_features(protocol: &Protocol) -> Vec<String> {
     LEGACY
         .iter()
         .filter(|(version, _)| *version <= protocol.min_writer_version)
+        .filter(|(_, name)| *name != "columnMapping" || protocol.min_reader_version >= 2)
         .map(|(_, feature)| (*feature).to_owned())
         .collect()
 }
@@ -276,5 +281,20 @@ mod tests {
             ["appendOnly", "invariants", "clustering", "domainMetadata"]
         );
         assert_eq!(upgraded_protocol(&upgraded), None);
+    }
+
+    #[test]
+    fn column_mapping_is_listed_only_beside_a_reader_version_that_has_it() {
+        let lists = |min_reader_version| {
+            let legacy = Protocol {
+                min_reader_version,
+                min_writer_version: 6,
+                reader_features: None,
+                writer_features: None,
+            };
+            let features = upgraded_protocol(&legacy).unwrap().writer_features.unwrap();
+            features.iter().any(|feature| feature == "columnMapping")
+        };
+        assert_eq!((lists(1), lists(2)), (false, true));
     }
 }

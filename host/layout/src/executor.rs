@@ -1,6 +1,6 @@
 //! The hand-over of a rewrite to whoever runs it.
 //!
-//! A [`RewriteTask`] is plain data and serialisable, so that another process (Ballista, a user's
+//! A [`RewriteTask`] is plain data and serializable, so that another process (Ballista, a user's
 //! Spark) can run it; choosing the files and committing the result stay with the coordinator in
 //! [`crate::optimize()`]. A task names every decision: an executor adds none.
 

@@ -13,8 +13,8 @@ use lakebed_model::{Bytes, Instant, TableName};
 use serde_json::{Value, json};
 
 use crate::{
-    Bin, Executor, InputFile, Lake, LakeFault, LayoutError, PutOutcome, Reason, RewriteOutput,
-    RewriteTask, RowOrder, SelectionPolicy, TableSnapshot,
+    Bin, Commit, Executor, InputFile, Lake, LakeFault, LayoutError, PutOutcome, Reason,
+    RewriteOutput, RewriteTask, RowOrder, SelectionPolicy, TableSnapshot,
     action::{Action, AddFile},
     conflict::{self, Intent, Scope, Verdict},
     ddl, select, zcube,
@@ -214,7 +214,7 @@ async fn run_task(
     }
 }
 
-fn lost_rows(task: &RewriteTask, output: &RewriteOutput) -> bool {
+pub(crate) fn lost_rows(task: &RewriteTask, output: &RewriteOutput) -> bool {
     let known: Option<u64> = task.inputs.iter().map(|input| input.live_rows).sum();
     known.is_some_and(|known| known != output.rows_in)
 }
@@ -255,6 +255,9 @@ pub async fn commit_replacement(
                 return Err(fault.into());
             }
         };
+        if let Some(version) = own_version(&winners, &transaction) {
+            return Ok(Replacement::Committed { version });
+        }
         match conflict::judge(&intent, &winners) {
             Verdict::Clear => {}
             Verdict::Replan { version } => {
@@ -294,16 +297,21 @@ async fn settle(
         tracing::error!(%table, "log unreadable after a failed commit; keeping the new files");
         return Err(fault.into());
     };
-    for commit in &commits {
-        let ours = commit.actions.iter().any(|action| {
-            matches!(action, Action::CommitInfo(info) if info.get("txnId").and_then(Value::as_str) == Some(transaction))
-        });
-        if ours {
-            return Ok(Replacement::Committed { version: commit.version });
-        }
+    if let Some(version) = own_version(&commits, transaction) {
+        return Ok(Replacement::Committed { version });
     }
     lake.discard(table, paths).await;
     Err(fault.into())
+}
+
+/// Finds our own commit: a put whose answer was lost may be retried below us and answer that the
+/// version exists.
+fn own_version(commits: &[Commit], transaction: &str) -> Option<u64> {
+    let is_ours = |action: &Action| {
+        let Action::CommitInfo(info) = action else { return false };
+        info.get("txnId").and_then(Value::as_str) == Some(transaction)
+    };
+    commits.iter().find(|commit| commit.actions.iter().any(is_ours)).map(|commit| commit.version)
 }
 
 fn with_transaction(mut info: Value, transaction: &str) -> Value {
@@ -461,6 +469,15 @@ mod tests {
             assert_eq!((rows(&lake), lake.version()), (200, 0), "{call:?}");
             assert_eq!(lake.unreferenced(), Vec::<String>::new(), "{call:?}");
         }
+    }
+
+    #[test]
+    fn a_commit_that_answers_as_a_lost_race_is_ours_all_the_same() {
+        let lake = two_files();
+        lake.fail(Call::PutAnsweredExists, 1);
+        assert_eq!(run(&lake).unwrap().version, 1);
+        assert_eq!((rows(&lake), lake.live().len(), lake.version()), (200, 1, 1));
+        assert_eq!(lake.unreferenced(), Vec::<String>::new());
     }
 
     #[test]

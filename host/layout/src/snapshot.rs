@@ -82,41 +82,29 @@ impl TableSnapshot {
                 self.partition_columns.join(", ")
             ));
         }
-        let mut unknown: Vec<&str> = self
-            .protocol
-            .writer_features
-            .iter()
-            .flatten()
-            .chain(self.protocol.reader_features.iter().flatten())
-            .map(String::as_str)
-            .filter(|feature| !KEPT.contains(feature) && self.feature_matters(feature))
-            .collect();
+        let mut unknown: Vec<String> = crate::ddl::writer_features(&self.protocol);
+        unknown.extend(self.protocol.reader_features.iter().flatten().cloned());
+        unknown
+            .retain(|feature| !KEPT.contains(&feature.as_str()) && self.feature_matters(feature));
         unknown.sort_unstable();
         unknown.dedup();
-        if !unknown.is_empty() {
-            return Some(format!(
-                "it uses table features this engine cannot keep: {}",
-                unknown.join(", ")
-            ));
+        if unknown.is_empty() {
+            return None;
         }
-        if self.protocol.min_writer_version < 7 {
-            let mapped = self.properties.get("delta.columnMapping.mode").map(String::as_str);
-            if let Some(mode) = mapped.filter(|mode| *mode != "none") {
-                return Some(format!(
-                    "it uses table features this engine cannot keep: columnMapping (mode {mode})"
-                ));
-            }
-        }
-        None
+        Some(format!("it uses table features this engine cannot keep: {}", unknown.join(", ")))
     }
 
-    /// A listed feature that the table's properties do not switch on does not bind a rewrite:
-    /// listing features in the protocol is enough to satisfy them.
+    /// A feature that neither the table's properties switch on nor a column uses does not bind a
+    /// rewrite: keeping it in the protocol is enough.
     fn feature_matters(&self, feature: &str) -> bool {
         let on = |property: &str| {
             self.properties.get(property).is_some_and(|v| v.eq_ignore_ascii_case("true"))
         };
+        let used =
+            |key: &str| self.schema.fields().iter().any(|field| field.metadata().contains_key(key));
         match feature {
+            "generatedColumns" => used("delta.generationExpression"),
+            "identityColumns" => used("delta.identity.start"),
             "changeDataFeed" => on("delta.enableChangeDataFeed"),
             "columnMapping" => {
                 self.properties.get("delta.columnMapping.mode").is_some_and(|mode| mode != "none")

@@ -27,6 +27,8 @@ pub enum Call {
     Put,
     /// [`Lake::put_if_absent`] that writes and then reports an error all the same.
     PutAnswerLost,
+    /// [`Lake::put_if_absent`] that writes and then says that the version exists.
+    PutAnsweredExists,
 }
 
 #[derive(Debug, Default)]
@@ -176,13 +178,15 @@ impl Lake for FakeLake {
             return Err(fault);
         }
         let lost = self.fault(Call::PutAnswerLost);
+        let denied = self.fault(Call::PutAnsweredExists).is_some();
         let mut state = self.state();
         if u64::try_from(state.log.len()).unwrap_or(0) != version {
             return Ok(PutOutcome::Exists);
         }
         state.log.push(actions.to_vec());
         drop(state);
-        lost.map_or(Ok(PutOutcome::Committed), Err)
+        let outcome = if denied { PutOutcome::Exists } else { PutOutcome::Committed };
+        lost.map_or(Ok(outcome), Err)
     }
 
     async fn discard(&self, _table: &TableName, paths: &[String]) {

@@ -4,7 +4,8 @@
 //!    statement's reading goes away. A layout may save its bytes in the few statements that read
 //!    most, or in all of them.
 //! 2. Candidates of a table whose savings lie within [`SIMULATION_ERROR`] of the best one's cannot
-//!    be told apart by their sums: a 1 % sample errs by up to 0.05 of a table's files.
+//!    be told apart by their sums: a 1 % sample errs by up to 0.05 of a table's files, and the
+//!    tolerance stays below that. What is given up counts into the plan's stated gap.
 //! 3. Of these the one is kept that saves the largest share of a statement's bytes, on average over
 //!    statements; by fewer keys where that is equal.
 //!

@@ -47,7 +47,7 @@ pub(super) async fn run(
     }
     let (folder, temporary) = folder(&arguments)?;
     let mut config = Config::load(global.config.as_deref())?;
-    config.lake.folder = None;
+    config.lake.folder = Some(folder.clone());
     config.tables.clear();
     let mut pipeline = Pipeline::new(config, progress(global))?;
     let report = Box::pin(run_demo(&mut pipeline, &folder, arguments.scale_factor)).await?;

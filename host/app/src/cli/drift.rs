@@ -1,20 +1,13 @@
 //! `lakebed drift BEFORE AFTER [--meter NAME]`
 
-use std::{path::PathBuf, sync::Arc};
+use std::path::PathBuf;
 
-use arrow::{
-    array::{
-        ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
-    },
-    datatypes::{DataType, Field, Schema, TimeUnit},
-};
 use clap::Args;
 use lakebed_collect::CollectOptions;
 use lakebed_graph::{DriftReport, JoinGraph};
-use lakebed_lake::RecordTable;
 
 use super::{Output, output::Align};
-use crate::{error::Error, pipeline::Pipeline, view::DriftView};
+use crate::{error::Error, pipeline::Pipeline, records, view::DriftView};
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
@@ -40,7 +33,7 @@ pub(super) async fn run(
     let after = window(pipeline, &arguments.after).await?;
     let (report, meter) =
         pipeline.drift(&before, &after, arguments.meter.as_deref(), threshold).await?;
-    record(pipeline, &report).await;
+    records::keep_drift(pipeline, &report).await;
     if output.is_json() {
         return output.document(&DriftView::new(&report, &meter));
     }
@@ -51,40 +44,6 @@ async fn window(pipeline: &Pipeline, log: &std::path::Path) -> Result<JoinGraph,
     let workload = pipeline.collect(&[log.to_owned()], &CollectOptions::default()).await?;
     let rows = pipeline.row_counts(&workload).await?;
     pipeline.graph(&workload, &rows, None).await
-}
-
-/// Keeps the measurement under `_lakebed/drift`, when the lake is a folder that can be written.
-async fn record(pipeline: &Pipeline, report: &DriftReport) {
-    let Some(folder) = &pipeline.config.lake.folder else { return };
-    let folder = pipeline.config.resolve(folder);
-    let schema = Schema::new(vec![
-        Field::new("at", DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())), true),
-        Field::new("meter", DataType::Utf8, true),
-        Field::new("distance", DataType::Float64, true),
-        Field::new("replan", DataType::Boolean, true),
-        Field::new("new_edges", DataType::Utf8, true),
-    ]);
-    let names: Vec<String> = report.new_edges.iter().map(ToString::to_string).collect();
-    let at = pipeline.now.epoch_ms() * 1_000;
-    let columns: Vec<ArrayRef> = vec![
-        Arc::new(TimestampMicrosecondArray::from(vec![at]).with_timezone("UTC")),
-        Arc::new(StringArray::from(vec![report.meter.as_str()])),
-        Arc::new(Float64Array::from(vec![report.distance])),
-        Arc::new(BooleanArray::from(vec![report.replan])),
-        Arc::new(StringArray::from(vec![names.join("; ")])),
-    ];
-    let folder = folder.to_string_lossy();
-    let kept = match RecordBatch::try_new(Arc::new(schema), columns) {
-        Ok(batch) => pipeline
-            .lake
-            .record(&folder, RecordTable::Drift, batch, pipeline.now)
-            .await
-            .map_err(|error| error.to_string()),
-        Err(error) => Err(error.to_string()),
-    };
-    if let Err(error) = kept {
-        tracing::warn!(error, "measurement not kept under _lakebed/drift");
-    }
 }
 
 pub(super) fn print_drift(report: &DriftReport, output: &mut Output) -> Result<(), Error> {

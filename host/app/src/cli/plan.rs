@@ -1,18 +1,13 @@
 //! `lakebed plan SOURCE… [--budget SIZE] [--storage-budget SIZE] [--search NAME] [--tables …] [--out FILE]`
 
-use std::{path::PathBuf, sync::Arc};
+use std::path::PathBuf;
 
-use arrow::{
-    array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray},
-    datatypes::{DataType, Field, Schema, TimeUnit},
-};
 use clap::Args;
-use lakebed_lake::RecordTable;
 use lakebed_model::Bytes;
 use lakebed_plan::LayoutPlan;
 
 use super::{Output, Sources, output::parse_summary, parse_size};
-use crate::{error::Error, pipeline::Pipeline, view::PlanView};
+use crate::{error::Error, pipeline::Pipeline, records};
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
@@ -54,7 +49,7 @@ pub(super) async fn run(
     }
     let search = arguments.search.as_deref();
     let plan = pipeline.plan(&graph, &workload, evidence, settings, search).await?;
-    let view = view(pipeline, &plan)?;
+    let view = records::plan_view(pipeline, &plan)?;
     if let Some(path) = &arguments.out {
         let text = serde_json::to_string_pretty(&view).map_err(std::io::Error::from)?;
         std::fs::write(path, text + "\n").map_err(|source| Error::File {
@@ -63,7 +58,7 @@ pub(super) async fn run(
             source,
         })?;
     }
-    record(pipeline, &view).await?;
+    records::keep_plan(pipeline, &plan).await;
     if output.is_json() {
         return output.document(&view);
     }
@@ -77,39 +72,6 @@ fn check_tables(pipeline: &Pipeline, tables: &[String]) -> Result<(), Error> {
             .lake
             .location(&lakebed_model::TableName::new(name))
             .map_err(lakebed_lake::LakeError::from)?;
-    }
-    Ok(())
-}
-
-/// Shows a plan with the formulas that made it.
-pub(super) fn view(pipeline: &Pipeline, plan: &LayoutPlan) -> Result<PlanView, Error> {
-    let scorer = pipeline.plugins.scorer(None)?;
-    let cost = pipeline.plugins.cost_model()?;
-    Ok(PlanView::new(plan, &[scorer.plugin(), cost.plugin()]))
-}
-
-/// Keeps the plan under `_lakebed/plans`, when the lake is a folder that can be written.
-async fn record(pipeline: &Pipeline, view: &PlanView) -> Result<(), Error> {
-    let Some(folder) = &pipeline.config.lake.folder else { return Ok(()) };
-    let folder = pipeline.config.resolve(folder);
-    let text = serde_json::to_string(view).map_err(std::io::Error::from)?;
-    let schema = Schema::new(vec![
-        Field::new("id", DataType::Utf8, true),
-        Field::new("made_at", DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())), true),
-        Field::new("plan", DataType::Utf8, true),
-    ]);
-    let made_at = pipeline.now.epoch_ms() * 1_000;
-    let columns: Vec<ArrayRef> = vec![
-        Arc::new(StringArray::from(vec![view.id.as_str()])),
-        Arc::new(TimestampMicrosecondArray::from(vec![made_at]).with_timezone("UTC")),
-        Arc::new(StringArray::from(vec![text])),
-    ];
-    let batch = RecordBatch::try_new(Arc::new(schema), columns)
-        .map_err(|error| Error::Output(std::io::Error::other(error)))?;
-    let folder = folder.to_string_lossy();
-    if let Err(error) = pipeline.lake.record(&folder, RecordTable::Plans, batch, pipeline.now).await
-    {
-        tracing::warn!(%error, "plan not kept under _lakebed/plans");
     }
     Ok(())
 }

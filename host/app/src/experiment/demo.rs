@@ -22,6 +22,7 @@ use super::{
 use crate::{
     error::Error,
     pipeline::{AppliedAction, Pipeline, RoadReport, blocking, rewritten_bytes},
+    records,
     view::{
         DemoCompactionView, DemoDriftView, DemoQueryView, DemoReplanView, DemoTableView, DemoView,
     },
@@ -98,6 +99,8 @@ pub async fn run(
     let (drift, _) = pipeline.drift(&graph, &later_graph, None, threshold).await?;
     let evidence = pipeline.evidence(&later, &later_graph).await?;
     let replan = pipeline.plan(&later_graph, &later, evidence, settings, None).await?;
+    records::keep_drift(pipeline, &drift).await;
+    records::keep_plan(pipeline, &replan).await;
     let compaction = compaction(pipeline, folder).await?;
 
     let queries = queries(&workload, &before, &after);

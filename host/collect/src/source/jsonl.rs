@@ -44,10 +44,10 @@ impl LogSource for JsonLines {
     }
 
     fn recognizes(&self, head: &LogHead) -> bool {
-        let Ok(Value::Object(fields)) = serde_json::from_str(&head.first_line) else {
-            return false;
-        };
-        fields.contains_key("ts") && fields.contains_key("sql")
+        head.lines.iter().any(|line| {
+            let Ok(Value::Object(fields)) = serde_json::from_str(line) else { return false };
+            fields.contains_key("ts") && fields.contains_key("sql")
+        })
     }
 
     fn read(

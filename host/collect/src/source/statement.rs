@@ -23,22 +23,37 @@ pub struct LogPath {
 pub struct LogHead {
     /// The first line; empty for an empty log.
     pub first_line: String,
+    /// The first lines that are not blank: a damaged one must not hide a log's format.
+    pub lines: Vec<String>,
 }
 
+/// Lines that a format is recognized by.
+const HEAD_LINES: usize = 20;
+/// Bytes after which no further line is read for that.
+const HEAD_BYTES: usize = 1 << 20;
+
 impl LogHead {
-    /// Reads the first line of a log.
+    /// Reads the first lines of a log.
     ///
     /// # Errors
     /// Fails when the log cannot be opened or is compressed with a codec that is not supported.
     pub fn of(log: &LogPath) -> Result<Self, CollectError> {
-        let mut lines = Lines::open(log);
-        let first_line = match lines.next_line()? {
-            Some(Line::Whole(line) | Line::Unfinished(line)) => {
-                String::from_utf8_lossy(line).into_owned()
+        let mut source = Lines::open(log);
+        let mut first_line = None;
+        let mut lines: Vec<String> = Vec::new();
+        let mut bytes = 0;
+        while lines.len() < HEAD_LINES && bytes < HEAD_BYTES {
+            let Some(Line::Whole(line) | Line::Unfinished(line)) = source.next_line()? else {
+                break;
+            };
+            bytes += line.len() + 1;
+            let line = String::from_utf8_lossy(line).into_owned();
+            if !line.trim().is_empty() {
+                lines.push(line.clone());
             }
-            None => String::new(),
-        };
-        Ok(Self { first_line })
+            first_line.get_or_insert(line);
+        }
+        Ok(Self { first_line: first_line.unwrap_or_default(), lines })
     }
 }
 

@@ -55,6 +55,7 @@ pub fn plan(
     let solution = search.search(&problem);
     contract::check_solution(&problem, &solution)
         .map_err(|breach| PlanError::Search { search: search.name().to_owned(), breach })?;
+    let solution = with_set_aside(solution, &prospects, &offered);
     let chosen: Vec<Option<&Candidate>> = offered
         .iter()
         .zip(&solution.choices)
@@ -170,10 +171,14 @@ impl<'a> Prospect<'a> {
     /// Savings are measured against the files as they lie, which may not follow the declared keys
     /// yet; so a candidate must also save more than finishing the declared layout would.
     fn offered(&self) -> Vec<Candidate> {
+        without_superfluous(prefer_even(self.worthwhile()))
+    }
+
+    /// Lists the candidates that pay, and save more than the declared layout would.
+    fn worthwhile(&self) -> Vec<Candidate> {
         let declared = self.candidates.iter().find(|candidate| self.is_current(candidate));
         let least = declared.map_or(0.0, |candidate| candidate.estimate.expected_bytes.max(0.0));
-        let worthwhile = self
-            .candidates
+        self.candidates
             .iter()
             .filter(|candidate| {
                 candidate.npv > 0.0
@@ -181,8 +186,7 @@ impl<'a> Prospect<'a> {
                     && candidate.estimate.expected_bytes > least
             })
             .cloned()
-            .collect();
-        without_superfluous(prefer_even(worthwhile))
+            .collect()
     }
 
     fn is_current(&self, candidate: &Candidate) -> bool {
@@ -375,6 +379,31 @@ fn rest(
         .map(|(prospect, _)| cost(prospect.evidence))
         .sum();
     budget.map(|budget| Bytes(budget.0.saturating_sub(spent.0)))
+}
+
+/// Counts into the bound what candidates were worth that the search was not offered.
+///
+/// A table's best worthwhile candidate may be worth more than any offered one, because an equal one
+/// was preferred; then nothing is proven, and no plan is worth more than the bound and these
+/// differences together.
+fn with_set_aside(
+    solution: Solution,
+    prospects: &[Prospect<'_>],
+    offered: &[Vec<Candidate>],
+) -> Solution {
+    let best = |candidates: &[Candidate]| {
+        candidates.iter().map(|candidate| candidate.npv).fold(0.0, f64::max)
+    };
+    let set_aside: f64 = prospects
+        .iter()
+        .zip(offered)
+        .map(|(prospect, offered)| (best(&prospect.worthwhile()) - best(offered)).max(0.0))
+        .sum();
+    Solution {
+        upper_bound: solution.upper_bound + set_aside,
+        proven: solution.proven && set_aside <= 0.0,
+        ..solution
+    }
 }
 
 fn gap(solution: &Solution) -> f64 {

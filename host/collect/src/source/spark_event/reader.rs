@@ -30,7 +30,7 @@ impl LogSource for SparkEventLog {
     }
 
     fn recognizes(&self, head: &LogHead) -> bool {
-        event::name(&head.first_line).is_some()
+        head.lines.iter().any(|line| event::name(line).is_some())
     }
 
     /// The catalog is not asked: the plans in the log are resolved already.
