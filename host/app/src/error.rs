@@ -2,6 +2,7 @@
 
 use std::{error::Error as StdError, path::PathBuf};
 
+use arrow::error::ArrowError;
 use lakebed_collect::CollectError;
 use lakebed_graph::GraphError;
 use lakebed_lake::LakeError;
@@ -80,6 +81,19 @@ pub enum Error {
         /// What was compared, with the numbers.
         what: String,
     },
+}
+
+impl From<LakeFault> for Error {
+    fn from(fault: LakeFault) -> Self {
+        Self::Lake(fault.into())
+    }
+}
+
+/// What Arrow refuses here are values on their way to the user.
+impl From<ArrowError> for Error {
+    fn from(error: ArrowError) -> Self {
+        Self::Output(std::io::Error::other(error))
+    }
 }
 
 /// Who can mend it.

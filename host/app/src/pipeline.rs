@@ -69,6 +69,15 @@ pub struct AppliedAction {
     pub optimized: OptimizeReport,
 }
 
+/// How far an OPTIMIZE goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// New, small and much deleted files.
+    Incremental,
+    /// Files made under other keys, by other providers or far too large as well.
+    Full,
+}
+
 impl Pipeline {
     /// Sets up a configuration's plugins and tables.
     ///
@@ -157,10 +166,7 @@ impl Pipeline {
     ) -> Result<Vec<TableEvidence>, Error> {
         let interesting = interesting_columns(workload, graph);
         let bar = self.progress.bar("sampling tables", interesting.len());
-        let options = SampleOptions {
-            default_file_size: self.config.file_size()?,
-            ..SampleOptions::default()
-        };
+        let options = self.sample_options()?;
         let mut evidence = Vec::new();
         for (table, columns) in &interesting {
             if self.lake.contains(table) {
@@ -206,17 +212,31 @@ impl Pipeline {
             let altered =
                 alter_clustering(&self.lake, &action.table, &action.to.cluster_by, self.now)
                     .await?;
-            let options = OptimizeOptions {
-                full: true,
-                default_file_size: self.config.file_size()?,
-                now: self.now,
-            };
+            let options = self.optimize_options(Extent::Full)?;
             let optimized = optimize(&self.lake, &self.lake, &action.table, &options).await?;
             applied.push(AppliedAction { action: action.clone(), altered, optimized });
             bar.inc(1);
         }
         bar.finish_and_clear();
         Ok(applied)
+    }
+
+    /// How much of a table is sampled.
+    ///
+    /// # Errors
+    /// Fails when the configuration's file size is no size.
+    pub fn sample_options(&self) -> Result<SampleOptions, Error> {
+        let default_file_size = self.config.file_size()?;
+        Ok(SampleOptions { default_file_size, ..SampleOptions::default() })
+    }
+
+    /// The settings of an OPTIMIZE of this job.
+    ///
+    /// # Errors
+    /// Fails when the configuration's file size is no size.
+    pub fn optimize_options(&self, extent: Extent) -> Result<OptimizeOptions, Error> {
+        let default_file_size = self.config.file_size()?;
+        Ok(OptimizeOptions { full: extent == Extent::Full, default_file_size, now: self.now })
     }
 
     /// Distance of two windows, with the scores of each.
@@ -247,8 +267,7 @@ impl Pipeline {
         let mut rows = BTreeMap::new();
         for table in workload_tables(workload) {
             if self.lake.contains(&table) {
-                let snapshot =
-                    self.lake.snapshot(&table).await.map_err(lakebed_lake::LakeError::from)?;
+                let snapshot = self.lake.snapshot(&table).await?;
                 if let Some(count) = snapshot.rows() {
                     rows.insert(table, count);
                 }
@@ -288,8 +307,7 @@ impl Pipeline {
     async fn catalog(&self) -> Result<LakeCatalog, Error> {
         let mut catalog = LakeCatalog::default();
         for table in self.lake.names() {
-            let snapshot =
-                self.lake.snapshot(table).await.map_err(lakebed_lake::LakeError::from)?;
+            let snapshot = self.lake.snapshot(table).await?;
             let columns = snapshot
                 .schema
                 .fields()

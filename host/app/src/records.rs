@@ -33,7 +33,7 @@ pub async fn append_history(
     folder: &Path,
     workload: &Workload,
 ) -> Result<u64, Error> {
-    let records = history_batch(workload).map_err(broken)?;
+    let records = history_batch(workload)?;
     let folder = folder.to_string_lossy();
     Ok(pipeline.lake.record(&folder, RecordTable::History, records, pipeline.now).await?)
 }
@@ -80,10 +80,6 @@ async fn keep(pipeline: &Pipeline, table: RecordTable, records: Result<RecordBat
     if let Err(error) = kept {
         tracing::warn!(error, table = table.as_str(), "record not kept under _lakebed");
     }
-}
-
-fn broken(error: ArrowError) -> Error {
-    Error::Output(std::io::Error::other(error))
 }
 
 fn instant(name: &str) -> Field {

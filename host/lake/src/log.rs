@@ -55,12 +55,7 @@ impl Lake for DeltaLake {
                 let gone = format!("version {next} is gone from the log, whose newest is {newest}");
                 return Err(storage_fault("read the log of", table, location, gone));
             };
-            let text = String::from_utf8_lossy(&bytes);
-            let actions = Action::parse_commit(&text).map_err(|source| LakeFault::Malformed {
-                table: table.to_string(),
-                version: next,
-                source,
-            })?;
+            let actions = parse_entry(table, next, &bytes)?;
             commits.push(Commit { version: next, actions });
             next += 1;
         }
@@ -126,12 +121,7 @@ impl DeltaLake {
             let entry =
                 read.map_err(|error| storage_fault("read the log of", table, location, error))?;
             let Some(bytes) = entry else { break };
-            let text = String::from_utf8_lossy(&bytes);
-            let actions = Action::parse_commit(&text).map_err(|source| LakeFault::Malformed {
-                table: table.to_string(),
-                version,
-                source,
-            })?;
+            let actions = parse_entry(table, version, &bytes)?;
             let info = actions.into_iter().find_map(|action| match action {
                 Action::CommitInfo(info) => Some(info),
                 _ => None,
@@ -157,4 +147,12 @@ impl DeltaLake {
             tracing::warn!(%table, version, error, "checkpoint not written");
         }
     }
+}
+
+fn parse_entry(table: &TableName, version: u64, bytes: &[u8]) -> Result<Vec<Action>, LakeFault> {
+    Action::parse_commit(&String::from_utf8_lossy(bytes)).map_err(|source| LakeFault::Malformed {
+        table: table.to_string(),
+        version,
+        source,
+    })
 }

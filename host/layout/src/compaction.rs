@@ -9,14 +9,13 @@ use lakebed_model::{Bytes, Instant, TableName};
 use serde_json::{Value, json};
 
 use crate::{
-    Executor, IteratorTask, Lake, LayoutError, Replacement, RewriteOutput, RewriteTask, RowOrder,
-    StepReport, TableSnapshot,
+    Executor, IteratorTask, Lake, LayoutError, Replacement, RewriteOutput, RewriteTask, StepReport,
+    TableSnapshot,
     action::AddFile,
     commit_replacement,
     conflict::Scope,
-    ddl,
-    optimize::{MAX_ATTEMPTS, discard_output, input_file, lost_rows},
-    zcube,
+    optimize::{MAX_ATTEMPTS, discard_output},
+    task::{self, rewrite_task},
 };
 
 /// One compaction to run.
@@ -94,19 +93,17 @@ pub async fn compact(
         if inputs.is_empty() {
             return Ok(report);
         }
-        let task = task(lake, &snapshot, &inputs, options);
-        let output = executor
-            .rewrite(&task)
-            .await
-            .map_err(|source| LayoutError::Executor { table: table.to_string(), source })?;
-        if lost_rows(&task, &output) {
-            discard_output(lake, table, &output).await;
-            return Err(LayoutError::RowCount {
-                table: table.to_string(),
-                rows_in: task.inputs.iter().filter_map(|input| input.live_rows).sum(),
-                rows_out: output.rows_in,
-            });
-        }
+        let target = snapshot.target_file_size(options.default_file_size);
+        let rewrite = RewriteTask {
+            data_change: true,
+            iterators: Some(IteratorTask::new(
+                &options.chain,
+                &options.row_keys,
+                options.now.epoch_ms(),
+            )),
+            ..rewrite_task(lake, &snapshot, snapshot.files.iter(), target, options.now)
+        };
+        let output = task::run(lake, executor, &snapshot, &rewrite).await?;
         report.rows_in = output.rows_in;
         report.rows_out = output.rows_out;
         report.steps.clone_from(&output.steps);
@@ -152,37 +149,6 @@ fn check_changeable(snapshot: &TableSnapshot) -> Result<(), LayoutError> {
         return Ok(());
     };
     Err(LayoutError::Protected { table: snapshot.table.to_string(), reason })
-}
-
-fn task(
-    lake: &dyn Lake,
-    snapshot: &TableSnapshot,
-    inputs: &[&AddFile],
-    options: &CompactOptions,
-) -> RewriteTask {
-    let cluster_by = snapshot.cluster_by();
-    let target = snapshot.target_file_size(options.default_file_size);
-    let cube = (!cluster_by.is_empty()).then(|| lake.unique_id());
-    RewriteTask {
-        table: snapshot.table.to_string(),
-        location: snapshot.location.clone(),
-        version: snapshot.version,
-        inputs: inputs.iter().map(|file| input_file(file)).collect(),
-        order: RowOrder::for_keys(&cluster_by),
-        target_files: snapshot.bytes().0.div_ceil(target.0.max(1)).max(1),
-        stats_columns: cluster_by.clone(),
-        indexed_columns: ddl::indexed_columns(snapshot),
-        file_prefix: lake.unique_id(),
-        tags: cube.as_deref().map(|cube| zcube::tags(cube, &cluster_by)).unwrap_or_default(),
-        clustering_provider: cube.map(|_| zcube::PROVIDER.to_owned()),
-        modification_time: options.now.epoch_ms(),
-        data_change: true,
-        iterators: Some(IteratorTask::new(
-            &options.chain,
-            &options.row_keys,
-            options.now.epoch_ms(),
-        )),
-    }
 }
 
 fn info(

@@ -7,13 +7,12 @@
 
 use arrow::{
     array::{ArrayRef, UInt64Array},
-    datatypes::DataType,
     error::ArrowError,
     row::{OwnedRow, RowConverter, SortField},
 };
 
-/// Bits of each coordinate: four columns fill a 64-bit key.
-pub const BITS: u32 = 16;
+/// Bits of each coordinate, as the simulator has them: four columns fill a 64-bit key.
+pub use lakebed_plan::curve::DEFAULT_BITS as BITS;
 
 /// Maps values of one column to ranks.
 #[derive(Debug)]
@@ -85,14 +84,8 @@ impl ColumnRanks {
         let rows = converter.convert_columns(std::slice::from_ref(sample))?;
         let mut order: Vec<usize> = (0..rows.num_rows()).collect();
         order.sort_unstable_by(|a, b| rows.row(*a).cmp(&rows.row(*b)));
-        let total = u64::try_from(order.len().max(1)).unwrap_or(u64::MAX);
-        let top = (1u64 << bits) - 1;
-        let rank = |below: usize| -> u32 {
-            let below = u64::try_from(below).unwrap_or(u64::MAX);
-            u32::try_from((below << bits) / total)
-                .unwrap_or(u32::MAX)
-                .min(u32::try_from(top).unwrap_or(u32::MAX))
-        };
+        let total = order.len() as u64;
+        let rank = |below: usize| lakebed_plan::curve::quantize(below as u64, total, bits);
         let mut values: Vec<OwnedRow> = Vec::new();
         let mut ranks = Vec::new();
         for (below, index) in order.iter().enumerate() {
@@ -115,12 +108,6 @@ impl ColumnRanks {
             })
             .collect())
     }
-}
-
-/// Tells whether rows can be ordered by a type.
-#[must_use]
-pub fn supports(data_type: &DataType) -> bool {
-    RowConverter::supports_fields(&[SortField::new(data_type.clone())])
 }
 
 #[cfg(test)]

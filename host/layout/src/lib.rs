@@ -22,6 +22,7 @@ mod optimize;
 mod select;
 mod snapshot;
 pub mod statement;
+mod task;
 pub mod testing;
 pub mod zcube;
 
@@ -35,7 +36,8 @@ pub use iterators::{IteratorFold, IteratorStep, IteratorTask};
 pub use lake::{Commit, Lake, LakeFault, PutOutcome};
 pub use optimize::{
     BinReport, DEFAULT_FILE_SIZE, MAX_ATTEMPTS, OptimizeOptions, OptimizeReport, Replacement,
-    commit_replacement, engine_info, input_file, optimize,
+    commit_replacement, engine_info, optimize,
 };
 pub use select::{Bin, Reason, Selection, SelectionPolicy, select};
 pub use snapshot::TableSnapshot;
+pub use task::input_file;

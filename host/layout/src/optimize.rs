@@ -13,11 +13,13 @@ use lakebed_model::{Bytes, Instant, TableName};
 use serde_json::{Value, json};
 
 use crate::{
-    Bin, Commit, Executor, InputFile, Lake, LakeFault, LayoutError, PutOutcome, Reason,
-    RewriteOutput, RewriteTask, RowOrder, SelectionPolicy, TableSnapshot,
+    Bin, Commit, Executor, Lake, LakeFault, LayoutError, PutOutcome, Reason, RewriteOutput,
+    SelectionPolicy, TableSnapshot,
     action::{Action, AddFile},
     conflict::{self, Intent, Scope, Verdict},
-    ddl, select, zcube,
+    select,
+    task::{self, rewrite_task},
+    zcube,
 };
 
 /// How often one commit is tried before giving up.
@@ -138,26 +140,11 @@ async fn optimize_bin(
     options: &OptimizeOptions,
 ) -> Result<Option<BinReport>, LayoutError> {
     let started_ms = lake.monotonic_ms();
-    let cluster_by = snapshot.cluster_by();
-    let cube = (!cluster_by.is_empty()).then(|| lake.unique_id());
-    let task = RewriteTask {
-        table: snapshot.table.to_string(),
-        location: snapshot.location.clone(),
-        version: snapshot.version,
-        inputs: bin.files.iter().map(|(file, _)| input_file(file)).collect(),
-        order: RowOrder::for_keys(&cluster_by),
-        target_files: bin.bytes().0.div_ceil(target.0.max(1)).max(1),
-        stats_columns: cluster_by.clone(),
-        indexed_columns: ddl::indexed_columns(snapshot),
-        file_prefix: lake.unique_id(),
-        tags: cube.as_deref().map(|cube| zcube::tags(cube, &cluster_by)).unwrap_or_default(),
-        clustering_provider: cube.as_ref().map(|_| zcube::PROVIDER.to_owned()),
-        modification_time: options.now.epoch_ms(),
-        data_change: false,
-        iterators: None,
-    };
-    let output = run_task(lake, executor, snapshot, &task).await?;
-    if output.rows_in != output.rows_out || lost_rows(&task, &output) {
+    let files = bin.files.iter().map(|(file, _)| file);
+    let rewrite = rewrite_task(lake, snapshot, files, target, options.now);
+    let cube = rewrite.tags.get(zcube::ZCUBE_ID).cloned();
+    let output = task::run(lake, executor, snapshot, &rewrite).await?;
+    if output.rows_in != output.rows_out {
         discard_output(lake, &snapshot.table, &output).await;
         return Err(LayoutError::RowCount {
             table: snapshot.table.to_string(),
@@ -185,38 +172,6 @@ async fn optimize_bin(
             }))
         }
     }
-}
-
-/// Describes a file to an executor.
-pub fn input_file(file: &AddFile) -> InputFile {
-    InputFile {
-        path: file.path.clone(),
-        size: file.size,
-        live_rows: file.rows().map(|rows| rows.saturating_sub(file.deleted_rows())),
-    }
-}
-
-async fn run_task(
-    lake: &dyn Lake,
-    executor: &dyn Executor,
-    snapshot: &TableSnapshot,
-    task: &RewriteTask,
-) -> Result<RewriteOutput, LayoutError> {
-    match executor.rewrite(task).await {
-        Ok(output) => Ok(output),
-        Err(source) => {
-            // An input that VACUUM or another optimizer removed looks like a read error; whether the
-            // table moved is for the caller's next snapshot to find out.
-            let moved = lake.commits_since(&snapshot.table, snapshot.version).await;
-            tracing::warn!(table = %snapshot.table, moved = moved.map(|c| c.len()).unwrap_or(0), "rewrite failed");
-            Err(LayoutError::Executor { table: snapshot.table.to_string(), source })
-        }
-    }
-}
-
-pub(crate) fn lost_rows(task: &RewriteTask, output: &RewriteOutput) -> bool {
-    let known: Option<u64> = task.inputs.iter().map(|input| input.live_rows).sum();
-    known.is_some_and(|known| known != output.rows_in)
 }
 
 /// Commits a prepared replacement of files, or cleans up after it.

@@ -121,7 +121,7 @@ fn print_dry_run(
     output: &mut Output,
 ) -> Result<(), Error> {
     for action in actions {
-        pipeline.lake.location(&action.table).map_err(lakebed_lake::LakeError::from)?;
+        pipeline.lake.location(&action.table)?;
     }
     if output.is_json() {
         let tables = actions

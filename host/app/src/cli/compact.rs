@@ -93,7 +93,7 @@ pub(super) async fn run(
     output: &mut Output,
 ) -> Result<(), Error> {
     let table = TableName::new(&arguments.table);
-    pipeline.lake.location(&table).map_err(lakebed_lake::LakeError::from)?;
+    pipeline.lake.location(&table)?;
     let (chain, mut row_keys) = match (&arguments.iterators, &arguments.chain) {
         (Some(text), _) => (parse_string(&table, text)?, Vec::new()),
         (None, Some(path)) => read_chain(path)?,

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use clap::Args;
-use lakebed_lake::SampleOptions;
 use lakebed_layout::{Lake, ddl};
 use lakebed_model::{Bytes, TableName};
 use lakebed_plan::{
@@ -56,17 +55,14 @@ pub(super) async fn run(
     output: &mut Output,
 ) -> Result<(), Error> {
     let table = TableName::new(&arguments.table);
-    let snapshot = pipeline.lake.snapshot(&table).await.map_err(lakebed_lake::LakeError::from)?;
+    let snapshot = pipeline.lake.snapshot(&table).await?;
     if !arguments.under.is_empty() {
         ddl::check_columns(&snapshot, &arguments.under)?;
     }
     let scan = pipeline.predicate(&table, &arguments.predicate).await?;
     let columns: BTreeSet<String> =
         scan.ranges.keys().cloned().chain(arguments.under.iter().cloned()).collect();
-    let options = SampleOptions {
-        default_file_size: pipeline.config.file_size()?,
-        ..SampleOptions::default()
-    };
+    let options = pipeline.sample_options()?;
     let evidence = pipeline.lake.evidence(&table, &columns, &options).await?;
     let sql = format!("SELECT count(*) FROM {} WHERE {}", quoted(&table), arguments.predicate);
     let measured = Box::pin(pipeline.lake.session().run(&sql)).await?.cost;

@@ -68,10 +68,7 @@ pub(super) async fn run(
 
 fn check_tables(pipeline: &Pipeline, tables: &[String]) -> Result<(), Error> {
     for name in tables {
-        pipeline
-            .lake
-            .location(&lakebed_model::TableName::new(name))
-            .map_err(lakebed_lake::LakeError::from)?;
+        pipeline.lake.location(&lakebed_model::TableName::new(name))?;
     }
     Ok(())
 }

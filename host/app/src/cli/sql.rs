@@ -8,14 +8,17 @@ use arrow::{
 use clap::Args;
 use lakebed_lake::DeltaLake;
 use lakebed_layout::{
-    AlterOutcome, BinReport, Lake, OptimizeOptions, TableSnapshot, alter_clustering, optimize,
+    AlterOutcome, BinReport, Lake, TableSnapshot, alter_clustering, optimize,
     statement::{Statement, TableReference},
 };
 use lakebed_model::TableName;
 use serde_json::{Value, json};
 
 use super::{Output, output::Align};
-use crate::{error::Error, pipeline::Pipeline};
+use crate::{
+    error::Error,
+    pipeline::{Extent, Pipeline},
+};
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
@@ -68,15 +71,14 @@ fn resolve(pipeline: &Pipeline, table: &TableReference) -> Result<(DeltaLake, Ta
 async fn query(pipeline: &Pipeline, sql: &str, output: &mut Output) -> Result<(), Error> {
     let answer = Box::pin(pipeline.lake.session().run(sql)).await?;
     let batches: Vec<&RecordBatch> = answer.batches.iter().collect();
-    let failed = |error: arrow::error::ArrowError| Error::Output(std::io::Error::other(error));
     if output.is_json() {
         let mut writer =
             WriterBuilder::new().with_explicit_nulls(true).build::<_, LineDelimited>(Vec::new());
-        writer.write_batches(&batches).and_then(|()| writer.finish()).map_err(failed)?;
+        writer.write_batches(&batches).and_then(|()| writer.finish())?;
         let text = String::from_utf8_lossy(&writer.into_inner()).into_owned();
         return if text.is_empty() { Ok(()) } else { output.line(text.trim_end()) };
     }
-    let table = pretty_format_batches(&answer.batches).map_err(failed)?;
+    let table = pretty_format_batches(&answer.batches)?;
     output.line(table.to_string())?;
     let cost = answer.cost;
     output.line(format!(
@@ -125,11 +127,8 @@ async fn run_optimize(
     full: bool,
     output: &mut Output,
 ) -> Result<(), Error> {
-    let options = OptimizeOptions {
-        full,
-        default_file_size: pipeline.config.file_size()?,
-        now: pipeline.now,
-    };
+    let extent = if full { Extent::Full } else { Extent::Incremental };
+    let options = pipeline.optimize_options(extent)?;
     let report = optimize(lake, lake, table, &options).await?;
     if output.is_json() {
         let bins: Vec<Value> = report.bins.iter().map(bin_view).collect();
@@ -184,7 +183,7 @@ async fn describe_detail(
     table: &TableName,
     output: &mut Output,
 ) -> Result<(), Error> {
-    let snapshot = lake.snapshot(table).await.map_err(lakebed_lake::LakeError::from)?;
+    let snapshot = lake.snapshot(table).await?;
     let detail = detail_view(&snapshot);
     if output.is_json() {
         return output.document(&detail);

@@ -179,8 +179,7 @@ async fn tables(
     let mut views = Vec::new();
     for name in TABLES {
         let table = TableName::new(name);
-        let snapshot =
-            pipeline.lake.snapshot(&table).await.map_err(lakebed_lake::LakeError::from)?;
+        let snapshot = pipeline.lake.snapshot(&table).await?;
         let action = applied.iter().find(|one| one.action.table == table);
         let rejected = plan.rejected.iter().find(|rejection| rejection.table == table);
         views.push(DemoTableView {
@@ -202,8 +201,7 @@ async fn tables(
 /// Compacts two equal tables of readings, one with the native age-off and one with the guest.
 async fn compaction(pipeline: &mut Pipeline, folder: &Path) -> Result<DemoCompactionView, Error> {
     const PERIOD_SECONDS: u64 = 30 * 86_400;
-    let batch =
-        readings(pipeline.now).map_err(|error| Error::Output(std::io::Error::other(error)))?;
+    let batch = readings(pipeline.now)?;
     let rows_in = u64::try_from(batch.num_rows()).unwrap_or(u64::MAX);
     let text = format!("ageoff='updated_at','{PERIOD_SECONDS}','updated_at'=MAX,'q'=SUM");
     let native: ChainConfig = text.parse().map_err(|error: lakebed_compact::SyntaxError| {

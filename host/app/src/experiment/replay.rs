@@ -79,7 +79,6 @@ fn text_of(record: &QueryRecord) -> Option<&str> {
 /// # Errors
 /// Fails when a value cannot be shown.
 pub fn rows_of(outcome: &QueryOutcome) -> Result<Vec<String>, Error> {
-    let failed = |error: arrow::error::ArrowError| Error::Output(std::io::Error::other(error));
     let options = FormatOptions::default().with_null("NULL");
     let mut rows = Vec::new();
     for batch in &outcome.batches {
@@ -87,8 +86,7 @@ pub fn rows_of(outcome: &QueryOutcome) -> Result<Vec<String>, Error> {
             .columns()
             .iter()
             .map(|column| ArrayFormatter::try_new(column.as_ref(), &options))
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(failed)?;
+            .collect::<Result<Vec<_>, _>>()?;
         for row in 0..batch.num_rows() {
             let values: Vec<String> =
                 columns.iter().map(|column| column.value(row).to_string()).collect();

@@ -51,9 +51,9 @@ pub async fn write_tables(
     for (seed, (name, files)) in (SEED..).zip(TABLES) {
         bar.set_message(name);
         let (schema, batches) = blocking("generating TPC-H", move || {
-            let rows = generate(name, scale_factor).map_err(broken)?;
+            let rows = generate(name, scale_factor)?;
             let schema = rows.schema();
-            Ok((schema, shuffled(&rows, files, seed).map_err(broken)?))
+            Ok((schema, shuffled(&rows, files, seed)?))
         })
         .await?;
         let new = NewTable {
@@ -67,10 +67,6 @@ pub async fn write_tables(
     }
     bar.finish_and_clear();
     Ok(())
-}
-
-fn broken(error: ArrowError) -> Error {
-    Error::Output(std::io::Error::other(error))
 }
 
 /// Cuts rows into files of equal size in an order without any pattern.
