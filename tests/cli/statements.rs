@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use crate::support::{clustered_table, command_line, lakebed, lakebed_with, small_lake, stable};
+use crate::support::{
+    Numbers, clustered_table, command_line, lakebed, lakebed_with, small_lake, stable,
+};
 
 /// Runs a verb on the small lake and shows how it failed.
 #[track_caller]
@@ -172,4 +174,57 @@ fn not_in_over_a_null_answers_nothing() {
                where a not in (select b from (values (3), (null)) u(b))";
     let run = lakebed(lake.path(), &["--json", "sql", sql]);
     assert!(run.json_lines().is_empty());
+}
+
+#[test]
+fn table_is_found_by_any_name_that_spark_would_take() {
+    let folder = tempfile::tempdir().unwrap();
+    let lake = small_lake();
+    let path = lake.join("region").display().to_string();
+    for table in [
+        "region",
+        "Region",
+        "`REGION`",
+        "default.region",
+        "spark_catalog.default.region",
+        &format!("delta.`{path}`"),
+        &format!("delta.`file://{path}`"),
+    ] {
+        let sql = format!("SELECT count(*) AS n FROM {table}");
+        let options = ["--lake", &lake.display().to_string(), "--json", "sql", &sql];
+        let rows = lakebed(folder.path(), &options).json_lines();
+        assert_eq!(rows, [serde_json::json!({"n": 5})], "{table}");
+    }
+    let both =
+        format!("SELECT count(*) AS n FROM delta.`{path}` a JOIN region USING (r_regionkey)");
+    let options = ["--lake", &lake.display().to_string(), "sql", &both];
+    let text = lakebed(folder.path(), &options).succeeded().stdout.clone();
+    assert!(text.contains("| 5 |") && text.contains("2 of 2 files read"), "{text}");
+    let detail = ["--lake", &lake.display().to_string(), "sql", "DESCRIBE DETAIL Region"];
+    lakebed(folder.path(), &detail).succeeded();
+}
+
+#[test]
+fn query_beyond_the_engines_memory_says_what_to_raise() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("lakebed.toml"), "[engine]\nmemory = \"64KiB\"\n").unwrap();
+    let lake = small_lake().display().to_string();
+    let sql = "SELECT count(*) FROM lineitem a JOIN lineitem b ON a.l_comment = b.l_comment";
+    let text = lakebed(folder.path(), &["--lake", &lake, "sql", sql]).failure();
+    assert!(text.starts_with("exit code 3\nerror: failed to run query `SELECT count(*)"), "{text}");
+    assert!(text.contains("Resources exhausted"), "{text}");
+    let help = "help: raise memory under [engine] in lakebed.toml, or lower threads there";
+    assert!(text.contains(help), "{text}");
+}
+
+#[test]
+fn predicate_on_nulls_skips_files_without_any() {
+    let lake = tempfile::tempdir().unwrap();
+    // 4 files without nulls.
+    Numbers::create(lake.path(), 4, 100);
+    let options = ["--lake", ".", "explain", "t", "--where", "k IS NULL", "--json"];
+    let view = lakebed(lake.path(), &options).json();
+    assert_eq!(view["nulls"], serde_json::json!(["k"]));
+    assert_eq!((&view["phases"][0]["files"], &view["phases"][1]["files"]), (&4.into(), &0.into()));
+    assert_eq!(view["phases"][2]["files"], 0, "and the engine agrees");
 }

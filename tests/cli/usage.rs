@@ -33,23 +33,36 @@ fn unknown_verb_and_missing_argument_are_errors_of_usage() {
     let folder = tempfile::tempdir().unwrap();
     insta::assert_snapshot!(lakebed(folder.path(), &["grap"]).failure(), @r"
     exit code 2
-    error: unrecognized subcommand 'grap'
-
-      tip: a similar subcommand exists: 'graph'
-
-    Usage: lakebed [OPTIONS] <COMMAND>
-
-    For more information, try '--help'.
+    error: failed to read the command line: unrecognized subcommand 'grap'
+    help: a similar subcommand exists: 'graph'; usage: lakebed [OPTIONS] <COMMAND>; see `--help`
     ");
     insta::assert_snapshot!(lakebed(folder.path(), &["graph"]).failure(), @r"
     exit code 2
-    error: the following required arguments were not provided:
-      <SOURCE>...
-
-    Usage: lakebed graph <SOURCE>...
-
-    For more information, try '--help'.
+    error: failed to read the command line: the following required arguments were not provided: <SOURCE>...
+    help: usage: lakebed graph <SOURCE>...; see `--help`
     ");
+    let text = lakebed(folder.path(), &["graph", "--json", "--nope"]).failure();
+    let document: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!(
+        document["error"]["message"],
+        "failed to read the command line: unexpected argument '--nope' found"
+    );
+    let text = lakebed(folder.path(), &[]).failure();
+    assert!(text.starts_with("exit code 2\n") && text.contains("\nCommands:\n"), "{text}");
+    assert!(text.ends_with(
+        "\nerror: failed to run a command: none was given\nhelp: see `lakebed --help`\n"
+    ));
+}
+
+/// What the caller asked for stands, whatever the environment says.
+#[test]
+fn quiet_is_quiet() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = r#"{"ts":"2026-11-29T10:00:00Z","sql":"SELECT a.x FROM a JOIN b ON a.x = b.y"}"#;
+    std::fs::write(folder.path().join("log.jsonl"), format!("no JSON\n{line}\n")).unwrap();
+    let mut run = command_line(folder.path(), &["graph", "log.jsonl", "-q"]);
+    let run = lakebed_with(run.env("RUST_LOG", "trace"));
+    assert_eq!(run.succeeded().stderr, "");
 }
 
 #[test]
@@ -57,15 +70,13 @@ fn size_and_duration_are_checked_where_they_are_given() {
     let folder = tempfile::tempdir().unwrap();
     insta::assert_snapshot!(lakebed(folder.path(), &["plan", "log", "--budget", "20 potatoes"]).failure(), @r"
     exit code 2
-    error: invalid value '20 potatoes' for '--budget <SIZE>': `20 potatoes` has unknown unit `potatoes`: expected B, KiB, MiB, GiB, TiB, KB, MB, GB or TB
-
-    For more information, try '--help'.
+    error: failed to read the command line: invalid value '20 potatoes' for '--budget <SIZE>': `20 potatoes` has unknown unit `potatoes`: expected B, KiB, MiB, GiB, TiB, KB, MB, GB or TB
+    help: see `--help`
     ");
     insta::assert_snapshot!(lakebed(folder.path(), &["graph", "log", "--window", "7 days"]).failure(), @r"
     exit code 2
-    error: invalid value '7 days' for '--window <DURATION>': `7 days` is not a duration: expected a number and ms, s, m, h, d or w
-
-    For more information, try '--help'.
+    error: failed to read the command line: invalid value '7 days' for '--window <DURATION>': `7 days` is not a duration: expected a number and ms, s, m, h, d or w
+    help: see `--help`
     ");
 }
 

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use serde_json::Value;
+
 use super::{W1, actions, names, on_log};
-use crate::support::{lakebed, read_commits, small_lake_copy};
+use crate::support::{Run, lakebed, read_commits, small_lake_copy};
 
 /// Versions of the tables that a plan is about.
 fn versions(lake: &Path) -> Vec<(String, usize)> {
@@ -18,7 +20,7 @@ fn plan_is_written_emitted_tried_applied_and_then_done() {
     let options = ["--lake", ".", "--json", "--out", "plan.json"];
     let plan = on_log(lake, "plan", W1, &options).json();
     let written = std::fs::read_to_string(lake.join("plan.json")).unwrap();
-    assert_eq!(serde_json::from_str::<serde_json::Value>(&written).unwrap(), plan);
+    assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), plan);
     let chosen = actions(&plan);
     assert!(!chosen.is_empty());
 
@@ -26,6 +28,13 @@ fn plan_is_written_emitted_tried_applied_and_then_done() {
     let statements: Vec<&str> = emitted.succeeded().stdout.lines().collect();
     let expected: Vec<String> = chosen.iter().flat_map(|action| spark_sql(action)).collect();
     assert_eq!(statements, expected);
+
+    let options = ["apply", "plan.json", "--emit", "spark-sql", "--json"];
+    let emitted = lakebed(lake, &options).json();
+    assert_eq!(emitted["plan"], plan["id"]);
+    let statements = emitted["statements"].as_array().unwrap();
+    let bare = expected.iter().map(|statement| statement.trim_end_matches(';'));
+    assert!(statements.iter().map(|s| s.as_str().unwrap()).eq(bare), "{emitted}");
 
     let before = versions(lake);
     let dry = lakebed(lake, &["apply", "plan.json", "--lake", ".", "--dry-run", "--json"]).json();
@@ -71,4 +80,90 @@ fn file_that_is_no_plan_is_refused_with_its_place() {
     error: failed to read `plan.json`: not a plan: invalid type: integer `7`, expected a string at line 1 column 8
     help: correct the file at the place named above
     ");
+}
+
+/// Writes the plan of the first window into a copy of the small lake.
+fn planned_lake() -> (tempfile::TempDir, Vec<String>) {
+    let lake = small_lake_copy();
+    let options = ["--lake", ".", "--json", "--out", "plan.json"];
+    let plan = on_log(lake.path(), "plan", W1, &options).json();
+    let table = |action: &String| action.split(' ').next().unwrap_or_default().to_owned();
+    let tables = actions(&plan).iter().map(table).collect();
+    (lake, tables)
+}
+
+fn apply(lake: &Path) -> Run {
+    lakebed(lake, &["apply", "plan.json", "--lake", ".", "--json"])
+}
+
+/// What cannot be done is found before anything is done.
+#[test]
+fn plan_that_no_longer_fits_is_refused_before_any_table_is_touched() {
+    let (lake, tables) = planned_lake();
+    let lake = lake.path();
+    let last = tables.last().unwrap();
+    let before = versions(lake);
+    std::fs::rename(lake.join(last), lake.join("elsewhere")).unwrap();
+    let text = apply(lake).failure();
+    let expected = format!("exit code 2\nerror: failed to find table `{last}`: the lake has ");
+    assert!(text.starts_with(&expected), "{text}");
+    std::fs::rename(lake.join("elsewhere"), lake.join(last)).unwrap();
+    assert_eq!(versions(lake), before);
+
+    assert_eq!(last, "orders");
+    lakebed(lake, &["--lake", ".", "sql", "ALTER TABLE orders CLUSTER BY (o_clerk)"]).succeeded();
+    let before = versions(lake);
+    let text = lakebed(lake, &["apply", "plan.json", "--lake", "."]).failure();
+    assert_eq!(
+        text,
+        "exit code 4\n\
+         error: failed to apply the plan to table `orders`: it is clustered by (o_clerk), the plan was made for no layout\n\
+         help: plan again: the table's layout has changed\n"
+    );
+    assert_eq!(versions(lake), before);
+}
+
+#[test]
+fn tables_that_grew_beyond_the_plans_budget_are_refused() {
+    let (lake, _) = planned_lake();
+    let lake = lake.path();
+    let path = lake.join("plan.json");
+    let mut plan: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    plan["settings"]["rewrite_budget_bytes"] = 1_024.into();
+    std::fs::write(&path, plan.to_string()).unwrap();
+    let before = versions(lake);
+    let text = lakebed(lake, &["apply", "plan.json", "--lake", "."]).failure();
+    assert!(
+        text.starts_with("exit code 3\nerror: failed to apply the plan: its tables are "),
+        "{text}"
+    );
+    assert!(text.contains(" by now, its rewrite budget is 1.0 KiB\nhelp: plan again"), "{text}");
+    assert_eq!(versions(lake), before);
+}
+
+/// The second table's files are gone: the first is done, and said to be.
+#[test]
+fn what_was_done_before_a_failure_is_reported() {
+    let (lake, tables) = planned_lake();
+    let lake = lake.path();
+    let [first, .., last] = tables.as_slice() else { panic!("{tables:?}") };
+    for entry in std::fs::read_dir(lake.join(last)).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "parquet") {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+    let run = apply(lake);
+    assert_ne!(run.code, 0);
+    let report: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(
+        (&report["complete"], &report["tables"][0]["table"]),
+        (&false.into(), &first.as_str().into())
+    );
+    let done = report["tables"].as_array().unwrap().len();
+    assert_eq!(done, tables.len() - 1);
+    let text = lakebed(lake, &["apply", "plan.json", "--lake", "."]);
+    let line =
+        format!("{done} of {} tables are done; the plan can be applied again\n", tables.len());
+    assert!(text.stdout.ends_with(&line), "{}", text.stdout);
 }

@@ -13,6 +13,8 @@ fn demo() -> &'static Value {
     REPORT.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap();
         let report = run(folder.path());
+        let kept = Path::new(report["folder"].as_str().expect("where the lake is"));
+        assert_eq!(kept, std::path::absolute(folder.path().join("lake")).unwrap());
         check_lake(&folder.path().join("lake"));
         report
     })

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{W1, W1_FLIPS, actions, names, on_log};
-use crate::support::small_lake;
+use crate::support::{lakebed, small_lake, small_lake_copy};
 
 /// Plans from a log for the small lake, in a folder of its own.
 #[track_caller]
@@ -83,6 +83,51 @@ fn budget_bounds_what_is_rewritten() {
 fn only_the_tables_named_are_planned() {
     let chosen = actions(&plan(W1, &["--tables", "orders"]));
     assert!(matches!(chosen.as_slice(), [one] if one.starts_with("orders ")), "{chosen:?}");
+    let plan = plan(W1, &["--tables", "Orders"]);
+    assert_eq!(actions(&plan), chosen);
+    assert_eq!(reason(&plan, "lineitem"), "not among the tables asked for");
+}
+
+fn reason<'p>(plan: &'p Value, table: &str) -> &'p str {
+    let rejected = plan["rejected"].as_array().unwrap();
+    let found = rejected.iter().find(|rejection| rejection["table"] == table);
+    found.and_then(|rejection| rejection["why"].as_str()).unwrap_or_default()
+}
+
+#[test]
+fn plan_without_actions_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = on_log(folder.path(), "plan", W1, &[]).succeeded().stdout.clone();
+    assert!(text.contains("\nnothing to do: of the history's tables none could be planned for; [lake] folder or --lake says where they lie\n– not customer: not in the lake\n"), "{text}");
+    let lake = small_lake_copy();
+    let text = on_log(lake.path(), "plan", W1, &["--lake", ".", "--budget", "0"]);
+    let text = &text.succeeded().stdout;
+    assert!(text.contains("\nnothing to do, for these reasons:\n"), "{text}");
+    assert!(text.contains("of the rewrite budget, 0 B left\n"), "{text}");
+}
+
+/// A table that cannot be read costs its own place in the plan and nobody else's.
+#[test]
+fn table_that_cannot_be_read_is_left_out_with_the_reason() {
+    let lake = small_lake_copy();
+    let lake = lake.path();
+    let commit = lake.join("customer/_delta_log").join(format!("{:020}.json", 0));
+    std::fs::write(commit, "no JSON\n").unwrap();
+    let run = on_log(lake, "plan", W1, &["--lake", ".", "--json"]);
+    let plan = run.json();
+    check_join_keys(&plan);
+    let why = reason(&plan, "customer");
+    assert!(why.starts_with("cannot read table `customer` at file://"), "{why}");
+    assert!(why.contains(": its log is damaged: "), "{why}");
+
+    let sql =
+        "SELECT 1 FROM orders o JOIN customer c ON o.o_custkey = c.c_custkey WHERE o_orderkey < 9";
+    let line = serde_json::json!({"ts": "2026-11-29T10:00:00Z", "sql": sql});
+    std::fs::write(lake.join("log.jsonl"), format!("{line}\n")).unwrap();
+    let run = lakebed(lake, &["graph", "log.jsonl", "--lake", ".", "--json"]);
+    let graph = run.json();
+    assert_eq!(graph["edges"][0]["pairs"], serde_json::json!([["c_custkey", "o_custkey"]]));
+    assert!(run.stderr.contains(" WARN cannot read table `customer` at file://"), "{}", run.stderr);
 }
 
 #[test]

@@ -32,6 +32,21 @@ fn collected_statements_are_appended_to_the_history() {
 }
 
 #[test]
+fn what_collect_prints_for_programs_ends_with_the_parse_report() {
+    let lake = tempfile::tempdir().unwrap();
+    let run = on_log(lake.path(), "collect", W1, &["--json"]);
+    let lines = run.json_lines();
+    assert_eq!((lines.len(), run.stderr.as_str()), (41, ""));
+    assert_eq!(lines[40]["parse"]["statements"], 40);
+    let kept = on_log(lake.path(), "collect", W1, &["--json", "--into", "."]).json();
+    assert_eq!((&kept["records"], &kept["version"]), (&40.into(), &0.into()));
+    assert_eq!(
+        (&kept["table"], &kept["parse"]),
+        (&"./_lakebed/history".into(), &lines[40]["parse"])
+    );
+}
+
+#[test]
 fn plans_and_drift_are_kept_and_are_no_tables_of_the_lake() {
     let lake = small_lake_copy();
     let path = lake.path();

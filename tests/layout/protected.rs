@@ -114,6 +114,24 @@ fn feature_nobody_knows_yet_is_refused() {
     );
 }
 
+/// What cannot even be read is refused by name too, and trying again is not advised.
+#[test]
+fn reader_feature_nobody_knows_yet_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let features = json!(["timeTravelAgency"]);
+    let protocol = json!({
+        "minReaderVersion": 3, "minWriterVersion": 7,
+        "readerFeatures": features, "writerFeatures": features,
+    });
+    table(folder.path(), &protocol, &json!({}), &json!([]));
+    for statement in ["SELECT * FROM t", "OPTIMIZE t", "DESCRIBE DETAIL t"] {
+        let run = lakebed(folder.path(), &["--lake", ".", "sql", statement]);
+        let text = stable(&run.failure(), folder.path());
+        let start = "exit code 3\nerror: failed to read table `t` at file://<folder>/t/: it uses table features this engine cannot read\n";
+        assert!(text.starts_with(start) && text.contains("timeTravelAgency"), "{text}");
+    }
+}
+
 #[test]
 fn partitioned_table_is_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -66,7 +66,7 @@ pub(crate) fn command_line(folder: &Path, arguments: &[&str]) -> Command {
     #[cfg(unix)]
     command.arg0("lakebed");
     command.args(arguments).current_dir(folder).stdin(Stdio::null());
-    command.env_remove("RUST_LOG").env_remove("NO_COLOR");
+    command.env_remove("NO_COLOR");
     command
 }
 

@@ -5,8 +5,9 @@ use std::{error::Error as StdError, path::PathBuf};
 use arrow::error::ArrowError;
 use lakebed_collect::CollectError;
 use lakebed_graph::GraphError;
-use lakebed_lake::LakeError;
+use lakebed_lake::{LakeError, is_out_of_memory};
 use lakebed_layout::{LakeFault, LayoutError};
+use lakebed_model::Bytes;
 use lakebed_plan::PlanError;
 use lakebed_sandbox::{RefusalKind, SandboxError};
 
@@ -62,6 +63,26 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong, with position.
         reason: String,
+    },
+    /// The table was laid out otherwise since the plan was made.
+    #[error("apply the plan to table `{table}`: it is {found}, the plan was made for {expected}")]
+    Outdated {
+        /// The table.
+        table: String,
+        /// The layout that the plan starts from.
+        expected: String,
+        /// The layout there is.
+        found: String,
+    },
+    /// The tables grew beyond what the plan may rewrite.
+    #[error("apply the plan: its tables are {needed} by now, its {budget} is {limit}")]
+    OverBudget {
+        /// What would be rewritten.
+        needed: Bytes,
+        /// `rewrite budget` or `storage budget`.
+        budget: &'static str,
+        /// What the plan allows.
+        limit: Bytes,
     },
     /// Output could not be written.
     #[error("write output")]
@@ -155,6 +176,12 @@ impl Error {
             Self::Layout(error) => layout_remedy(error),
             Self::Lake(error) => lake_remedy(error),
             Self::Sandbox(error) => sandbox_remedy(error),
+            Self::Outdated { .. } => {
+                (Remedy::Replan, "plan again: the table's layout has changed".to_owned())
+            }
+            Self::OverBudget { .. } => {
+                (Remedy::Allow, "plan again within the budget, or with a larger one".to_owned())
+            }
             Self::Output(_) => {
                 (Remedy::Retry, "check that standard output can be written to".to_owned())
             }
@@ -165,21 +192,31 @@ impl Error {
     /// Lists the causes, outermost first.
     #[must_use]
     pub fn causes(&self) -> Vec<String> {
-        let mut causes = Vec::new();
-        let mut last = one_line(self);
-        let mut next = self.source();
-        while let Some(cause) = next {
-            let text = one_line(cause);
-            if text != last {
-                // A wrapper that only puts a label before its cause adds nothing.
-                causes.pop_if(|wrapper: &mut String| wrapper.ends_with(&text));
-                causes.push(text.clone());
-            }
-            last = text;
-            next = cause.source();
-        }
-        causes
+        causes_of(self)
     }
+}
+
+/// Renders an error and its causes on one line, for a warning or a reason in a plan.
+#[must_use]
+pub fn with_causes(error: &(dyn StdError + 'static)) -> String {
+    let mut parts = vec![one_line(error)];
+    parts.extend(causes_of(error));
+    parts.join(": ")
+}
+
+fn causes_of(error: &(dyn StdError + 'static)) -> Vec<String> {
+    let mut causes = Vec::new();
+    let mut last = one_line(error);
+    for cause in chain(error) {
+        let text = one_line(cause);
+        if text != last {
+            // A wrapper that only puts a label before its cause adds nothing.
+            causes.pop_if(|wrapper: &mut String| wrapper.ends_with(&text));
+            causes.push(text.clone());
+        }
+        last = text;
+    }
+    causes
 }
 
 /// Renders an error on one line, without the causes that some errors repeat in their own text and
@@ -276,6 +313,9 @@ fn executor_remedy(error: &(dyn StdError + 'static)) -> (Remedy, String) {
             return refused.remedy();
         }
     }
+    if is_out_of_memory(error) {
+        return memory_help();
+    }
     if chain(error).any(|cause| cause.is::<lakebed_compact::CompactError>()) {
         return (Remedy::FixInput, "correct the iterators or the rows named above".to_owned());
     }
@@ -286,6 +326,9 @@ fn lake_remedy(error: &LakeError) -> (Remedy, String) {
     match error {
         LakeError::Fault(fault) => fault_remedy(fault),
         LakeError::Layout(error) => layout_remedy(error),
+        LakeError::Query { .. } | LakeError::Engine { .. } if is_out_of_memory(error) => {
+            memory_help()
+        }
         LakeError::Query { .. } => {
             (Remedy::FixInput, "correct the query, or check the tables it names".to_owned())
         }
@@ -306,6 +349,10 @@ fn fault_remedy(fault: &LakeFault) -> (Remedy, String) {
             "name a table of the lake, or set [lake] folder or [tables] in lakebed.toml".to_owned(),
         ),
         LakeFault::Storage { .. } => storage_help(),
+        LakeFault::Unsupported { .. } => (
+            Remedy::Allow,
+            "leave this table to the engine that wrote it, or remove the feature there".to_owned(),
+        ),
         LakeFault::Malformed { .. } => {
             (Remedy::FixInput, "the table's log is damaged: restore that file".to_owned())
         }
@@ -313,6 +360,14 @@ fn fault_remedy(fault: &LakeFault) -> (Remedy, String) {
             (Remedy::FixInput, "restore the files of the table's log".to_owned())
         }
     }
+}
+
+fn memory_help() -> (Remedy, String) {
+    (
+        Remedy::Allow,
+        "raise memory under [engine] in lakebed.toml, or lower threads there; nothing was lost"
+            .to_owned(),
+    )
 }
 
 fn storage_help() -> (Remedy, String) {

@@ -6,6 +6,7 @@
 //!
 //! Span: one per stage, named as its crate.
 
+pub mod catalog;
 pub mod cli;
 pub mod config;
 pub mod error;

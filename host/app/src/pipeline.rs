@@ -11,24 +11,33 @@ use std::{
 };
 
 use lakebed_collect::{
-    Catalog, CollectOptions, ColumnType, collect,
+    CollectOptions, collect,
     lineage::sql::{Dialect, lineage},
 };
 use lakebed_graph::{DriftReport, JoinGraph, compare};
-use lakebed_lake::{DeltaLake, LakeOptions, SampleOptions};
+use lakebed_lake::{DeltaLake, LakeError, LakeOptions, SampleOptions};
 use lakebed_layout::{
-    AlterOutcome, Lake, OptimizeOptions, OptimizeReport, alter_clustering, optimize,
+    AlterOutcome, Lake, OptimizeOptions, OptimizeReport, alter_clustering, ddl, optimize,
 };
 use lakebed_model::{
-    Bytes, Clock, Instant, QueryRecord, QueryStatus, SystemClock, TableName, Workload,
+    Bytes, Clock, FilterOperator, Instant, QueryRecord, QueryStatus, SystemClock, TableName,
+    Workload,
 };
 use lakebed_plan::{
-    LayoutPlan, LoggedScan, PlannedAction, Settings, TableEvidence, logged_scans, plan,
+    LakeEvidence, Layout, LayoutPlan, LoggedScan, PlannedAction, Settings, logged_scans, plan,
     search::{ALL_SEARCHES, Search},
 };
 use lakebed_sandbox::Plugin;
+use tokio::runtime::Handle;
 
-use crate::{config::Config, error::Error, plugged::PluginSet, progress::Progress, records};
+use crate::{
+    catalog::LakeCatalog,
+    config::Config,
+    error::{Error, with_causes},
+    plugged::PluginSet,
+    progress::Progress,
+    records,
+};
 
 /// Everything a job needs.
 #[derive(Debug, Clone)]
@@ -118,11 +127,12 @@ impl Pipeline {
         let workload = self.collect(logs, &CollectOptions::default()).await?;
         let rows = self.row_counts(&workload).await?;
         let graph = self.graph(&workload, &rows, None).await?;
-        let evidence = self.evidence(&workload, &graph).await?;
+        let evidence = self.evidence(&workload, &graph, &[]).await?;
         let plan = self.plan(&graph, &workload, evidence, settings, None).await?;
         records::keep_history(self, &workload).await;
         records::keep_plan(self, &plan).await;
-        let applied = self.apply(&plan.actions).await?;
+        let mut applied = Vec::new();
+        self.apply(&plan.actions, &mut applied).await?;
         Ok(RoadReport { workload, graph, plan, applied })
     }
 
@@ -135,7 +145,7 @@ impl Pipeline {
         logs: &[PathBuf],
         options: &CollectOptions,
     ) -> Result<Workload, Error> {
-        let catalog = self.catalog().await?;
+        let catalog = self.catalog();
         let (logs, options) = (logs.to_vec(), options.clone());
         blocking("collecting", move || Ok(collect(&logs, &options, &catalog)?)).await
     }
@@ -155,23 +165,43 @@ impl Pipeline {
         blocking("scoring", move || Ok(graph.scored(&scorer)?)).await
     }
 
-    /// Reads what the planner must know of the workload's tables.
+    /// Reads what the planner must know of the workload's tables, or of those in `only` alone.
+    ///
+    /// A table whose log is damaged or asks for too much is left out with that reason.
     ///
     /// # Errors
-    /// Fails when a table cannot be read.
+    /// Fails when storage does, or when `only` names a table that the lake does not have.
     pub async fn evidence(
         &self,
         workload: &Workload,
         graph: &JoinGraph,
-    ) -> Result<Vec<TableEvidence>, Error> {
+        only: &[String],
+    ) -> Result<LakeEvidence, Error> {
+        for name in only {
+            self.lake.location(&TableName::new(name))?;
+        }
+        let is_asked = |table: &TableName| {
+            let name = table.as_str().to_lowercase();
+            only.is_empty() || only.iter().any(|asked| asked.to_lowercase() == name)
+        };
         let interesting = interesting_columns(workload, graph);
         let bar = self.progress.bar("sampling tables", interesting.len());
         let options = self.sample_options()?;
-        let mut evidence = Vec::new();
-        for (table, columns) in &interesting {
-            if self.lake.contains(table) {
-                bar.set_message(table.to_string());
-                evidence.push(self.lake.evidence(table, columns, &options).await?);
+        let mut evidence = LakeEvidence::default();
+        for (table, columns) in interesting {
+            bar.set_message(table.to_string());
+            if !self.lake.contains(&table) {
+                // The plan says so of every table of the graph.
+            } else if !is_asked(&table) {
+                evidence.left_out.insert(table, "not among the tables asked for".to_owned());
+            } else {
+                match self.lake.evidence(&table, &columns, &options).await {
+                    Ok(found) => evidence.tables.push(found),
+                    Err(LakeError::Fault(fault)) if fault.is_of_table() => {
+                        evidence.left_out.insert(table, format!("cannot {}", with_causes(&fault)));
+                    }
+                    Err(error) => return Err(error.into()),
+                }
             }
             bar.inc(1);
         }
@@ -187,7 +217,7 @@ impl Pipeline {
         &self,
         graph: &JoinGraph,
         workload: &Workload,
-        evidence: Vec<TableEvidence>,
+        evidence: LakeEvidence,
         settings: Settings,
         search: Option<&str>,
     ) -> Result<LayoutPlan, Error> {
@@ -200,13 +230,21 @@ impl Pipeline {
         .await
     }
 
-    /// Plan → clustered tables: sets the keys and rewrites, table by table.
+    /// Plan → clustered tables: sets the keys and rewrites, table by table, and adds each table that
+    /// is done to `applied`.
+    ///
+    /// All tables are checked before the first is touched.
     ///
     /// # Errors
-    /// Fails with the first table that cannot be rewritten; those before it stay rewritten.
-    pub async fn apply(&self, actions: &[PlannedAction]) -> Result<Vec<AppliedAction>, Error> {
+    /// Fails when an action does not fit its table any more, and with the first table that cannot be
+    /// rewritten; those in `applied` stay rewritten.
+    pub async fn apply(
+        &self,
+        actions: &[PlannedAction],
+        applied: &mut Vec<AppliedAction>,
+    ) -> Result<(), Error> {
+        self.check(actions).await?;
         let bar = self.progress.bar("rewriting tables", actions.len());
-        let mut applied = Vec::with_capacity(actions.len());
         for action in actions {
             bar.set_message(format!("{} by ({})", action.table, action.to.cluster_by.join(", ")));
             let altered =
@@ -218,7 +256,37 @@ impl Pipeline {
             bar.inc(1);
         }
         bar.finish_and_clear();
-        Ok(applied)
+        Ok(())
+    }
+
+    /// Checks that a plan's actions still fit their tables, and tells what each would rewrite now:
+    /// the table's size, or nothing where the keys are set already.
+    ///
+    /// # Errors
+    /// Fails when a table is missing, unreadable or protected, has not the columns, or is laid out
+    /// otherwise than the plan supposes: neither as before the action nor as after it.
+    pub async fn check(&self, actions: &[PlannedAction]) -> Result<Vec<Bytes>, Error> {
+        let mut sizes = Vec::with_capacity(actions.len());
+        for action in actions {
+            let snapshot = self.lake.snapshot(&action.table).await?;
+            ddl::check_columns(&snapshot, &action.to.cluster_by)?;
+            let current = Layout {
+                cluster_by: snapshot.cluster_by(),
+                partition_by: snapshot.partition_columns.clone(),
+            };
+            if current.is_same_as(&action.to) {
+                sizes.push(Bytes(0));
+            } else if current.is_same_as(&action.from) {
+                sizes.push(snapshot.bytes());
+            } else {
+                return Err(Error::Outdated {
+                    table: action.table.to_string(),
+                    expected: action.from.to_string(),
+                    found: current.to_string(),
+                });
+            }
+        }
+        Ok(sizes)
     }
 
     /// How much of a table is sampled.
@@ -259,34 +327,48 @@ impl Pipeline {
         Ok((report, plugin))
     }
 
-    /// Rows of the workload's tables that the lake has.
+    /// Rows of the workload's tables that the lake has and can read.
     ///
     /// # Errors
-    /// Fails when a table cannot be read.
+    /// Fails when storage does.
     pub async fn row_counts(&self, workload: &Workload) -> Result<BTreeMap<TableName, u64>, Error> {
         let mut rows = BTreeMap::new();
         for table in workload_tables(workload) {
-            if self.lake.contains(&table) {
-                let snapshot = self.lake.snapshot(&table).await?;
-                if let Some(count) = snapshot.rows() {
-                    rows.insert(table, count);
+            if !self.lake.contains(&table) {
+                continue;
+            }
+            match self.lake.snapshot(&table).await {
+                Ok(snapshot) => rows.extend(snapshot.rows().map(|count| (table, count))),
+                Err(fault) if fault.is_of_table() => {
+                    tracing::warn!("cannot {}", with_causes(&fault));
                 }
+                Err(fault) => return Err(fault.into()),
             }
         }
         Ok(rows)
     }
 
-    /// Reads a predicate on one table as a scan with ranges.
+    /// Reads a predicate on one table as a scan with ranges, and the columns that must be null.
     ///
     /// # Errors
     /// Fails when the predicate does not parse or names other columns than the table has.
-    pub async fn predicate(&self, table: &TableName, predicate: &str) -> Result<LoggedScan, Error> {
-        let catalog = self.catalog().await?;
-        let sql = format!("SELECT 1 FROM `{table}` WHERE {predicate}");
-        let read = lineage(&sql, Dialect::Spark, &catalog).map_err(|error| Error::Usage {
+    pub async fn predicate(
+        &self,
+        table: &TableName,
+        predicate: &str,
+    ) -> Result<(LoggedScan, BTreeSet<String>), Error> {
+        let catalog = self.catalog();
+        let sql = format!("SELECT 1 FROM {} WHERE {predicate}", quoted(table.as_str()));
+        let text = sql.clone();
+        let read =
+            blocking("reading the predicate", move || Ok(lineage(&text, Dialect::Spark, &catalog)));
+        let read = read.await?.map_err(|error| Error::Usage {
             what: format!("read predicate `{predicate}`: {error}"),
             help: "write it as it would stand after WHERE".to_owned(),
         })?;
+        let filters = read.scans.iter().flat_map(|scan| &scan.filters);
+        let nulls = filters.filter(|filter| filter.operator == FilterOperator::IsNull);
+        let nulls = nulls.map(|filter| filter.column.column.clone()).collect();
         let record = QueryRecord {
             id: "predicate".to_owned(),
             started_at: self.now,
@@ -300,23 +382,13 @@ impl Pipeline {
             confidence: read.confidence,
         };
         let workload = Workload { records: vec![record], ..Workload::default() };
-        let scans = logged_scans(&workload).remove(table).unwrap_or_default();
-        Ok(scans.into_iter().next().unwrap_or(LoggedScan { statement: 0, ranges: BTreeMap::new() }))
+        let scans = logged_scans(&workload).into_values().next().unwrap_or_default();
+        let none = LoggedScan { statement: 0, ranges: BTreeMap::new() };
+        Ok((scans.into_iter().next().unwrap_or(none), nulls))
     }
 
-    async fn catalog(&self) -> Result<LakeCatalog, Error> {
-        let mut catalog = LakeCatalog::default();
-        for table in self.lake.names() {
-            let snapshot = self.lake.snapshot(table).await?;
-            let columns = snapshot
-                .schema
-                .fields()
-                .iter()
-                .map(|field| (field.name().clone(), column_type(field.data_type())))
-                .collect();
-            catalog.tables.insert(table.as_str().to_lowercase(), columns);
-        }
-        Ok(catalog)
+    fn catalog(&self) -> LakeCatalog {
+        LakeCatalog::new(self.lake.clone(), Handle::current())
     }
 }
 
@@ -346,6 +418,15 @@ pub fn find_search(name: &str) -> Result<&'static dyn Search, Error> {
             ALL_SEARCHES.iter().map(|search| search.name()).collect::<Vec<_>>().join(", ")
         ),
     })
+}
+
+/// Quotes a table's name part by part, as Spark SQL does.
+#[must_use]
+pub fn quoted(name: &str) -> String {
+    name.split('.')
+        .map(|part| format!("`{}`", part.replace('`', "``")))
+        .collect::<Vec<_>>()
+        .join(".")
 }
 
 /// Sums what was rewritten.
@@ -380,33 +461,4 @@ fn interesting_columns(
         columns.entry(filter.table.clone()).or_default().insert(filter.column.clone());
     }
     columns
-}
-
-/// The lake's tables as SQL lineage wants them.
-#[derive(Debug, Default)]
-struct LakeCatalog {
-    tables: BTreeMap<String, Vec<(String, ColumnType)>>,
-}
-
-impl Catalog for LakeCatalog {
-    fn columns(&self, table: &str) -> Option<Vec<(String, ColumnType)>> {
-        let short = table.rsplit('.').next().unwrap_or(table);
-        self.tables.get(table).or_else(|| self.tables.get(short)).cloned()
-    }
-}
-
-fn column_type(data_type: &arrow::datatypes::DataType) -> ColumnType {
-    use arrow::datatypes::DataType;
-    match data_type {
-        DataType::Boolean => ColumnType::Boolean,
-        DataType::Decimal128(_, scale) => {
-            ColumnType::Decimal { scale: u8::try_from(*scale).unwrap_or(0) }
-        }
-        DataType::Date32 => ColumnType::Date,
-        DataType::Timestamp(..) => ColumnType::Timestamp,
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => ColumnType::Text,
-        float if float.is_floating() => ColumnType::Float,
-        integer if integer.is_integer() => ColumnType::Integer,
-        _ => ColumnType::Other,
-    }
 }

@@ -3,6 +3,8 @@
 //! 1. Row counts per table: as given, else the most rows that any one scan of the table let out.
 //! 2. Per statement and edge, one observation: its time, its scans' bytes, its best confidence.
 //! 3. Per edge, the means over its observations; per filter, the statements that have it.
+//! 4. A figure that nothing tells of an edge is the mean of the edges that know theirs, so that it
+//!    neither lifts the edge nor sinks it; the edge says so.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +13,7 @@ use lakebed_model::{
     TableName, Workload,
 };
 
-use crate::{EdgeKey, EdgeStats, FilterStats};
+use crate::{EdgeKey, EdgeStats, Figure, FilterStats};
 
 /// What a workload yields before it is linked to a graph.
 #[derive(Debug)]
@@ -27,7 +29,8 @@ pub(crate) fn tally(workload: &Workload, rows: &BTreeMap<TableName, u64>) -> Tal
     let records: Vec<&QueryRecord> =
         workload.records.iter().filter(|record| record.status != QueryStatus::Failed).collect();
     let seen_rows = rows_seen(&records);
-    let mut tables: BTreeSet<TableName> = seen_rows.keys().cloned().collect();
+    let scans = records.iter().flat_map(|record| &record.scans);
+    let mut tables: BTreeSet<TableName> = scans.filter_map(|scan| scan.table.clone()).collect();
     let mut edges: BTreeMap<EdgeKey, EdgeTally> = BTreeMap::new();
     let mut filters: BTreeMap<(TableName, String, FilterOperator), FilterTally> = BTreeMap::new();
     for record in &records {
@@ -37,16 +40,17 @@ pub(crate) fn tally(workload: &Workload, rows: &BTreeMap<TableName, u64>) -> Tal
         tally_joins(record, &mut edges);
         tally_filters(record, &mut filters);
     }
-    let rows_of = |table: &TableName| {
-        rows.get(table).or_else(|| seen_rows.get(table)).copied().unwrap_or(0) as f64
-    };
-    let edges = edges
+    let rows_of =
+        |table: &TableName| Some(*rows.get(table).or_else(|| seen_rows.get(table))? as f64);
+    let mut edges: Vec<EdgeStats> = edges
         .into_iter()
         .map(|(key, tally)| {
-            let rows_product = rows_of(&key.left) * rows_of(&key.right);
+            let rows_product =
+                rows_of(&key.left).zip(rows_of(&key.right)).map(|(left, right)| left * right);
             tally.finish(key, rows_product)
         })
         .collect();
+    assume_unknown(&mut edges);
     Tally {
         statements: records.len() as u64,
         tables: tables.into_iter().collect(),
@@ -83,8 +87,12 @@ impl EdgeTally {
         }
     }
 
-    fn finish(mut self, key: EdgeKey, rows_product: f64) -> EdgeStats {
+    fn finish(mut self, key: EdgeKey, rows_product: Option<f64>) -> EdgeStats {
         self.queries.sort_unstable();
+        let cost_ms = mean(self.costs_ms.iter().map(|&cost| cost as f64));
+        let bytes = mean(self.bytes.iter().map(|&bytes| bytes as f64));
+        let known =
+            [(Figure::RowsProduct, rows_product), (Figure::Cost, cost_ms), (Figure::Bytes, bytes)];
         EdgeStats {
             left: key.left,
             right: key.right,
@@ -93,10 +101,14 @@ impl EdgeTally {
             strategies: self.strategies,
             planned_strategies: self.planned_strategies,
             frequency: self.queries.len() as u64,
-            rows_product_mean: rows_product,
-            cost_ms_mean: mean(self.costs_ms.iter().map(|&cost| cost as f64)),
-            bytes_mean: mean(self.bytes.iter().map(|&bytes| bytes as f64)),
-            confidence: mean(self.confidences.iter().copied()),
+            rows_product_mean: rows_product.unwrap_or(0.0),
+            cost_ms_mean: cost_ms.unwrap_or(0.0),
+            bytes_mean: bytes.unwrap_or(0.0),
+            assumed: known
+                .into_iter()
+                .filter_map(|(figure, value)| value.is_none().then_some(figure))
+                .collect(),
+            confidence: mean(self.confidences.iter().copied()).unwrap_or(0.0),
             queries: self.queries,
         }
     }
@@ -170,19 +182,51 @@ fn finish_filters(
     filters
 }
 
-/// Lists every scanned table with the most rows that one of its scans let out.
+/// Lists the tables whose scans tell their rows, with the most rows that one scan let out.
 fn rows_seen(records: &[&QueryRecord]) -> BTreeMap<TableName, u64> {
     let mut seen: BTreeMap<TableName, u64> = BTreeMap::new();
     for scan in records.iter().flat_map(|record| &record.scans) {
-        if let Some(table) = &scan.table {
+        if let (Some(table), Some(rows)) = (&scan.table, scan.rows_out) {
             let most = seen.entry(table.clone()).or_default();
-            *most = (*most).max(scan.rows_out.unwrap_or(0));
+            *most = (*most).max(rows);
         }
     }
     seen
 }
 
-fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+/// Gives the edges that do not know a figure the mean of those that do; 0 where none does.
+///
+/// The mean of D is geometric, because scores compare its logarithm.
+fn assume_unknown(edges: &mut [EdgeStats]) {
+    type ValueOf = fn(&mut EdgeStats) -> &mut f64;
+    let figures: [(Figure, ValueOf); 3] = [
+        (Figure::RowsProduct, |edge| &mut edge.rows_product_mean),
+        (Figure::Cost, |edge| &mut edge.cost_ms_mean),
+        (Figure::Bytes, |edge| &mut edge.bytes_mean),
+    ];
+    for (figure, value) in figures {
+        let is_log = figure == Figure::RowsProduct;
+        let known: Vec<f64> = edges
+            .iter_mut()
+            .filter(|edge| !edge.assumed.contains(&figure))
+            .map(|edge| *value(edge))
+            .map(|known| if is_log { known.ln_1p() } else { known })
+            .collect();
+        let unknown = edges.len() - known.len();
+        let Some(mean) = mean(known.into_iter()).filter(|_| unknown > 0) else { continue };
+        tracing::warn!(
+            figure = figure.as_str(),
+            "{unknown} of {} joins do not tell it: the mean of the others stands in",
+            edges.len()
+        );
+        let mean = if is_log { mean.exp_m1() } else { mean };
+        for edge in edges.iter_mut().filter(|edge| edge.assumed.contains(&figure)) {
+            *value(edge) = mean;
+        }
+    }
+}
+
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> Option<f64> {
     let count = values.len();
-    if count == 0 { 0.0 } else { values.sum::<f64>() / count as f64 }
+    (count > 0).then(|| values.sum::<f64>() / count as f64)
 }

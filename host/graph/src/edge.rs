@@ -4,6 +4,8 @@ use std::{collections::BTreeMap, fmt};
 
 use lakebed_model::{FilterOperator, JoinKind, JoinStrategy, TableName};
 
+use crate::Figure;
+
 /// Identity of an edge: two tables and all column equalities of one join between them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EdgeKey {
@@ -45,12 +47,15 @@ pub struct EdgeStats {
     pub planned_strategies: BTreeMap<JoinStrategy, u64>,
     /// F: statements that have this join, each once.
     pub frequency: u64,
-    /// D: mean product of the two tables' row counts; 0 where rows are unknown.
+    /// D: product of the two tables' row counts.
     pub rows_product_mean: f64,
-    /// C: mean wall time of the statements in milliseconds, over those that tell; else 0.
+    /// C: mean wall time of the statements in milliseconds, over those that tell.
     pub cost_ms_mean: f64,
-    /// Mean bytes that the statements' scans of the two tables read, over those that tell; else 0.
+    /// Mean bytes that the statements' scans of the two tables read, over those that tell.
     pub bytes_mean: f64,
+    /// Figures that nothing tells of this edge: the mean of the other edges stands in, 0 where no
+    /// edge knows its own.
+    pub assumed: Vec<Figure>,
     /// Mean confidence that the join is read rightly, from 0 to 1.
     pub confidence: f64,
     /// Ids of the statements, sorted.

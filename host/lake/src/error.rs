@@ -1,5 +1,8 @@
 //! What can go wrong with a lake beyond what `layout` has names for.
 
+use std::error::Error;
+
+use datafusion::error::DataFusionError;
 use lakebed_layout::{LakeFault, LayoutError};
 
 /// A lake operation that failed.
@@ -18,7 +21,7 @@ pub enum LakeError {
         sql: String,
         /// The engine's error.
         #[source]
-        source: datafusion::error::DataFusionError,
+        source: DataFusionError,
     },
     /// The engine failed while reading or writing files of a table.
     #[error("{action} table `{table}`")]
@@ -29,7 +32,7 @@ pub enum LakeError {
         table: String,
         /// The engine's error.
         #[source]
-        source: datafusion::error::DataFusionError,
+        source: DataFusionError,
     },
     /// The location is no URL and no path.
     #[error("open lake at `{location}`: {reason}")]
@@ -47,6 +50,13 @@ pub enum LakeError {
         /// Where.
         location: String,
     },
+}
+
+/// Tells whether an operation failed because the engine may not use more memory.
+#[must_use]
+pub fn is_out_of_memory(error: &(dyn Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |&cause| cause.source())
+        .any(|cause| matches!(cause.downcast_ref(), Some(DataFusionError::ResourcesExhausted(_))))
 }
 
 /// Cuts a statement for an error message.

@@ -109,6 +109,7 @@ impl DeltaLake {
             rows: 0,
         };
         let mut seen = 0;
+        let mut step = step;
         while let Some(batch) = stream.next().await {
             let batch = batch?;
             let picked = every_nth(&batch, seen, step);
@@ -119,6 +120,11 @@ impl DeltaLake {
                 if let Some(values) = sample.columns.get_mut(name) {
                     values.extend(literals(&taken)?);
                 }
+            }
+            // Files without a row count make the table longer than it seemed.
+            while sample.rows as u64 > wanted.saturating_mul(4) {
+                step *= 2;
+                sample.thin();
             }
         }
         tracing::debug!(table = %snapshot.table, rows = sample.rows, files = inputs.len(), "sampled");

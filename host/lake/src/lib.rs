@@ -23,7 +23,7 @@ mod tables;
 mod write;
 
 pub use create::NewTable;
-pub use error::LakeError;
+pub use error::{LakeError, is_out_of_memory};
 pub use evidence::SampleOptions;
 pub use history::RecordTable;
 pub use session::{QueryOutcome, QuerySession, ScanCost};

@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use arrow::{array::RecordBatch, datatypes::SchemaRef};
 use datafusion::{
-    common::tree_node::TreeNodeRecursion,
+    catalog::{CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider},
+    common::{ResolvedTableReference, TableReference, tree_node::TreeNodeRecursion},
     error::Result,
     execution::{FunctionRegistry, SessionState, SessionStateBuilder},
     logical_expr::LogicalPlan,
@@ -17,6 +18,9 @@ use lakebed_layout::Lake;
 use lakebed_model::TableName;
 
 use crate::{DeltaLake, LakeError, integers::SparkIntegers, lift::LiftRanges};
+
+/// The schema under which Spark takes a table's name for its location: ``delta.`/lake/orders` ``.
+const BY_LOCATION: &str = "delta";
 
 /// What the scans of one query read, from the metrics of the plan that ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,6 +48,7 @@ pub struct QueryOutcome {
 pub struct QuerySession {
     lake: DeltaLake,
     context: SessionContext,
+    /// Files of each open table, by its full name.
     files: BTreeMap<String, u64>,
 }
 
@@ -121,36 +126,63 @@ impl QuerySession {
         Ok(())
     }
 
-    /// Lists the lake's tables a statement names.
+    /// Lists the tables a statement names.
     ///
     /// # Errors
     /// Fails when the statement does not parse.
-    fn tables_of(&self, sql: &str) -> Result<Vec<TableName>, LakeError> {
+    fn tables_of(&self, sql: &str) -> Result<Vec<TableReference>, LakeError> {
         let fail = |source| LakeError::Query { sql: sql.to_owned(), source };
         let state = self.context.state();
         let dialect = state.config().options().sql_parser.dialect;
         let statement = state.sql_to_statement(sql, &dialect).map_err(fail)?;
-        let references = state.resolve_table_references(&statement).map_err(fail)?;
-        Ok(references.iter().map(|reference| TableName::new(reference.table())).collect())
+        state.resolve_table_references(&statement).map_err(fail)
     }
 
-    async fn register(&mut self, table: &TableName) -> Result<(), LakeError> {
-        if self.files.contains_key(table.as_str()) {
+    async fn register(&mut self, reference: &TableReference) -> Result<(), LakeError> {
+        let place = self.resolved(reference);
+        if self.files.contains_key(&place.to_string()) {
             return Ok(());
         }
-        let snapshot = self.lake.snapshot(table).await?;
+        let mut lake = self.lake.clone();
+        let table = if reference.schema() == Some(BY_LOCATION) {
+            lake.add_table(reference.table(), reference.table())?;
+            TableName::new(reference.table())
+        } else {
+            lake_name(&lake, reference)
+        };
+        let snapshot = lake.snapshot(&table).await?;
         let engine =
             |source| LakeError::Engine { action: "open", table: table.to_string(), source };
         let scan = DeltaScanNext::builder()
-            .with_log_store(self.lake.log_store(table)?)
+            .with_log_store(lake.log_store(&table)?)
             .with_session(Arc::new(self.context.state()))
             .with_table_version(snapshot.version)
             .build()
             .await
             .map_err(engine)?;
-        self.context.register_table(table.as_str(), Arc::new(scan)).map_err(engine)?;
+        self.ensure_schema(&place).map_err(engine)?;
+        self.context.register_table(place.clone(), Arc::new(scan)).map_err(engine)?;
         let files = u64::try_from(snapshot.files.len()).unwrap_or(u64::MAX);
-        self.files.insert(table.as_str().to_owned(), files);
+        self.files.insert(place.to_string(), files);
+        Ok(())
+    }
+
+    fn resolved(&self, reference: &TableReference) -> ResolvedTableReference {
+        let options = self.context.copied_config();
+        let catalog = &options.options().catalog;
+        reference.clone().resolve(&catalog.default_catalog, &catalog.default_schema)
+    }
+
+    /// Statements spell tables as their own catalog has them; the engine must know that schema.
+    fn ensure_schema(&self, place: &ResolvedTableReference) -> Result<()> {
+        let catalog = self.context.catalog(&place.catalog).unwrap_or_else(|| {
+            let catalog: Arc<dyn CatalogProvider> = Arc::new(MemoryCatalogProvider::new());
+            self.context.register_catalog(place.catalog.as_ref(), Arc::clone(&catalog));
+            catalog
+        });
+        if catalog.schema(&place.schema).is_none() {
+            catalog.register_schema(&place.schema, Arc::new(MemorySchemaProvider::new()))?;
+        }
         Ok(())
     }
 
@@ -158,12 +190,22 @@ impl QuerySession {
         let mut files = 0;
         plan.apply_with_subqueries(|node| {
             if let LogicalPlan::TableScan(scan) = node {
-                files += self.files.get(scan.table_name.table()).copied().unwrap_or(0);
+                let place = self.resolved(&scan.table_name);
+                files += self.files.get(&place.to_string()).copied().unwrap_or(0);
             }
             Ok(TreeNodeRecursion::Continue)
         })?;
         Ok(files)
     }
+}
+
+/// Finds the lake's name of a table: as fully as the statement gives it, else shorter.
+fn lake_name(lake: &DeltaLake, reference: &TableReference) -> TableName {
+    let parts = [reference.catalog(), reference.schema(), Some(reference.table())];
+    let parts: Vec<&str> = parts.into_iter().flatten().collect();
+    let names = (0..parts.len()).map(|from| TableName::new(parts[from..].join(".")));
+    let mut known = names.filter(|name| lake.contains(name));
+    known.next().unwrap_or_else(|| TableName::new(reference.table()))
 }
 
 /// A session without our own rules and functions, for rewrites: types as stored, no views.

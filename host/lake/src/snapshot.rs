@@ -17,7 +17,7 @@ use lakebed_layout::{
 use lakebed_model::TableName;
 use url::Url;
 
-use crate::tables::storage_fault;
+use crate::tables::{storage_fault, table_fault};
 
 /// Reads everything [`TableSnapshot`] holds from an opened table.
 pub(crate) async fn read(
@@ -25,7 +25,7 @@ pub(crate) async fn read(
     location: &Url,
     delta: &DeltaTable,
 ) -> Result<TableSnapshot, LakeFault> {
-    let fail = |error: deltalake::DeltaTableError| storage_fault("read", table, location, error);
+    let fail = |error: deltalake::DeltaTableError| table_fault("read", table, location, error);
     let state = delta.snapshot().map_err(fail)?;
     let eager = state.snapshot();
     let protocol = eager.protocol();
@@ -94,7 +94,7 @@ async fn read_files(
     delta: &DeltaTable,
 ) -> Result<Vec<AddFile>, LakeFault> {
     let fail =
-        |error: deltalake::DeltaTableError| storage_fault("read files of", table, location, error);
+        |error: deltalake::DeltaTableError| table_fault("read files of", table, location, error);
     let eager = delta.snapshot().map_err(fail)?.snapshot();
     let store = delta.log_store();
     let views: Vec<_> = eager.file_views(store.as_ref(), None).try_collect().await.map_err(fail)?;

@@ -7,7 +7,10 @@ use datafusion::execution::{
     memory_pool::FairSpillPool,
     runtime_env::{RuntimeEnv, RuntimeEnvBuilder},
 };
-use deltalake::{DeltaTable, DeltaTableBuilder, DeltaTableError, logstore::LogStoreRef};
+use deltalake::{
+    DeltaTable, DeltaTableBuilder, DeltaTableError, kernel::transaction::TransactionError,
+    logstore::LogStoreRef,
+};
 use lakebed_compact::{NoPlugins, Plugins};
 use lakebed_layout::LakeFault;
 use lakebed_model::{Bytes, TableName};
@@ -130,7 +133,21 @@ impl DeltaLake {
     /// Tells whether the lake has a table.
     #[must_use]
     pub fn contains(&self, table: &TableName) -> bool {
-        self.tables.contains_key(table)
+        self.find(table).is_some()
+    }
+
+    /// Finds a table as Spark's catalog does: the case of letters tells two tables apart only where
+    /// the lake has both.
+    fn find(&self, table: &TableName) -> Option<&Url> {
+        self.tables.get(table).or_else(|| {
+            let wanted = table.as_str().to_lowercase();
+            let is_same = |name: &TableName| name.as_str().to_lowercase() == wanted;
+            let mut found = self.tables.iter().filter(|(name, _)| is_same(name));
+            match (found.next(), found.next()) {
+                (Some((_, url)), None) => Some(url),
+                _ => None,
+            }
+        })
     }
 
     /// Finds a table's URL.
@@ -138,14 +155,19 @@ impl DeltaLake {
     /// # Errors
     /// Fails with the names there are when there is no such table.
     pub fn location(&self, table: &TableName) -> Result<&Url, LakeFault> {
-        self.tables.get(table).ok_or_else(|| {
+        const SHOWN: usize = 20;
+        self.find(table).ok_or_else(|| {
             let names: Vec<&str> = self.tables.keys().map(TableName::as_str).collect();
             LakeFault::UnknownTable {
                 table: table.to_string(),
-                known: if names.is_empty() {
-                    "the lake has no tables".to_owned()
-                } else {
-                    format!("the lake has {}", names.join(", "))
+                known: match names.len() {
+                    0 => "the lake has no tables".to_owned(),
+                    1..=SHOWN => format!("the lake has {}", names.join(", ")),
+                    more => format!(
+                        "the lake has {} and {} more",
+                        names[..SHOWN].join(", "),
+                        more - SHOWN
+                    ),
                 },
             }
         })
@@ -169,21 +191,52 @@ impl DeltaLake {
                 table: table.to_string(),
                 known: format!("{location} holds no Delta table"),
             },
-            error if is_damaged(&error) => LakeFault::Damaged {
-                table: table.to_string(),
-                location: location.to_string(),
-                source: error.into(),
-            },
-            error => storage_fault("read", table, location, error),
+            error => table_fault("read", table, location, error),
         })
     }
 }
 
-/// Tells whether the log was read and makes no sense: trying again will not help.
+/// Tells a table that makes no sense or asks for too much from storage that does not answer: only
+/// there will trying again help.
+pub(crate) fn table_fault(
+    action: &str,
+    table: &TableName,
+    location: &Url,
+    error: DeltaTableError,
+) -> LakeFault {
+    let (name, place) = (table.to_string(), location.to_string());
+    if is_damaged(&error) {
+        LakeFault::Damaged { table: name, location: place, source: error.into() }
+    } else if is_unsupported(&error) {
+        LakeFault::Unsupported { table: name, location: place, source: error.into() }
+    } else {
+        storage_fault(action, table, location, error)
+    }
+}
+
 fn is_damaged(error: &DeltaTableError) -> bool {
     match error {
         DeltaTableError::KernelError(error) => is_damage(error),
         DeltaTableError::InvalidJsonLog { .. } => true,
+        _ => false,
+    }
+}
+
+fn is_unsupported(error: &DeltaTableError) -> bool {
+    match error {
+        DeltaTableError::KernelError(error) => is_refusal(error),
+        DeltaTableError::Transaction { source } => {
+            matches!(source, TransactionError::UnsupportedTableFeatures(_))
+        }
+        _ => false,
+    }
+}
+
+fn is_refusal(error: &delta_kernel::Error) -> bool {
+    use delta_kernel::Error;
+    match error {
+        Error::Backtraced { source, .. } => is_refusal(source),
+        Error::Unsupported(_) => true,
         _ => false,
     }
 }

@@ -60,6 +60,17 @@ pub enum LakeFault {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The table's protocol asks for more than this engine can do.
+    #[error("read table `{table}` at {location}: it uses table features this engine cannot read")]
+    Unsupported {
+        /// The table.
+        table: String,
+        /// Its URL.
+        location: String,
+        /// The cause, which names the features.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The log holds something that is no Delta action.
     #[error("read version {version} of table `{table}`")]
     Malformed {
@@ -71,6 +82,14 @@ pub enum LakeFault {
         #[source]
         source: serde_json::Error,
     },
+}
+
+impl LakeFault {
+    /// Tells whether the fault is the table's own: other tables, and another try, are not affected.
+    #[must_use]
+    pub const fn is_of_table(&self) -> bool {
+        !matches!(self, Self::Storage { .. })
+    }
 }
 
 /// Tables under optimistic concurrency control.

@@ -51,6 +51,35 @@ pub struct TableSample {
     pub rows: usize,
 }
 
+impl TableSample {
+    /// Drops every second row.
+    pub fn thin(&mut self) {
+        for values in self.columns.values_mut() {
+            let mut index = 0_usize;
+            values.retain(|_| {
+                index += 1;
+                index % 2 == 1
+            });
+        }
+        self.rows = self.rows.div_ceil(2);
+    }
+}
+
+/// What is known of a workload's tables.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LakeEvidence {
+    /// The tables that may get another layout.
+    pub tables: Vec<TableEvidence>,
+    /// Tables of the lake that stay as they are whatever the workload says, and why.
+    pub left_out: BTreeMap<TableName, String>,
+}
+
+impl From<Vec<TableEvidence>> for LakeEvidence {
+    fn from(tables: Vec<TableEvidence>) -> Self {
+        Self { tables, left_out: BTreeMap::new() }
+    }
+}
+
 /// A table's snapshot as the planner sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableEvidence {
@@ -74,4 +103,31 @@ pub struct TableEvidence {
     pub sample: TableSample,
     /// Why the table must not be rewritten, if so: fits after "the table is protected:".
     pub protected: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use lakebed_model::Literal;
+
+    use super::TableSample;
+
+    #[test]
+    fn thinning_keeps_rows_together() {
+        let values = |range: std::ops::Range<i64>| range.map(|n| Some(Literal::Integer(n)));
+        let mut sample = TableSample {
+            columns: BTreeMap::from([
+                ("a".to_owned(), values(0..5).collect()),
+                ("b".to_owned(), values(10..15).collect()),
+            ]),
+            rows: 5,
+        };
+        sample.thin();
+        let numbers = |column: &str| format!("{:?}", sample.columns[column]);
+        assert_eq!(sample.rows, 3);
+        let kept = |numbers: [i64; 3]| format!("{:?}", numbers.map(|n| Some(Literal::Integer(n))));
+        assert_eq!(numbers("a"), kept([0, 2, 4]));
+        assert_eq!(numbers("b"), kept([10, 12, 14]));
+    }
 }

@@ -43,7 +43,7 @@ pub use cost::{
     CandidateFacts, CostError, CostModel, DEFAULT_DISCOUNT_RATE, DEFAULT_HORIZON_WINDOWS, Settings,
 };
 pub use error::PlanError;
-pub use evidence::{Layout, TableEvidence, TableSample};
+pub use evidence::{LakeEvidence, Layout, TableEvidence, TableSample};
 pub use outcome::{LayoutPlan, PlannedAction, Rejection, Savings};
 pub use planner::plan;
 pub use ranges::{LoggedScan, logged_scans};

@@ -6,13 +6,15 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
+use lakebed_model::Bytes;
 use lakebed_plan::PlannedAction;
 use serde::Serialize;
+use serde_json::json;
 
 use super::{Output, output::Align};
 use crate::{
     error::Error,
-    pipeline::{AppliedAction, Pipeline, rewritten_bytes},
+    pipeline::{AppliedAction, Pipeline, quoted, rewritten_bytes},
     view::PlanView,
 };
 
@@ -39,6 +41,8 @@ enum Dialect {
 struct ApplyView {
     plan: String,
     dry_run: bool,
+    /// Whether every table of the plan is in `tables`.
+    complete: bool,
     tables: Vec<AppliedView>,
 }
 
@@ -59,22 +63,42 @@ pub(super) async fn run(
 ) -> Result<(), Error> {
     let plan = read_plan(arguments.plan.as_deref())?;
     let id = plan.id.clone();
+    let budgets = plan.budgets();
     let actions: Vec<PlannedAction> = plan.actions.into_iter().map(Into::into).collect();
     if let Some(Dialect::SparkSql) = arguments.emit {
-        for action in &actions {
-            output.line(spark_sql(action))?;
+        let statements: Vec<String> = actions.iter().flat_map(spark_sql).collect();
+        if output.is_json() {
+            return output.document(&json!({"plan": id, "statements": statements}));
         }
-        return Ok(());
+        return statements.iter().try_for_each(|statement| output.line(format!("{statement};")));
+    }
+    let sizes = pipeline.check(&actions).await?;
+    let needed: Bytes = sizes.iter().copied().sum();
+    for (budget, limit) in budgets {
+        if let Some(limit) = limit.filter(|limit| needed > *limit) {
+            return Err(Error::OverBudget { needed, budget, limit });
+        }
     }
     if arguments.dry_run {
-        return print_dry_run(pipeline, id, &actions, output);
+        return print_dry_run(id, &actions, &sizes, output);
     }
-    let applied = pipeline.apply(&actions).await?;
+    let mut applied = Vec::new();
+    let done = pipeline.apply(&actions, &mut applied).await;
     if output.is_json() {
         let tables = applied.iter().map(AppliedView::from).collect();
-        return output.document(&ApplyView { plan: id, dry_run: false, tables });
+        let complete = done.is_ok();
+        output.document(&ApplyView { plan: id, dry_run: false, complete, tables })?;
+        return done;
     }
-    print_applied(&applied, output)
+    print_applied(&applied, output)?;
+    if done.is_err() {
+        output.line(format!(
+            "{} of {} tables are done; the plan can be applied again",
+            applied.len(),
+            actions.len()
+        ))?;
+    }
+    done
 }
 
 fn read_plan(path: Option<&std::path::Path>) -> Result<PlanView, Error> {
@@ -98,47 +122,38 @@ fn read_plan(path: Option<&std::path::Path>) -> Result<PlanView, Error> {
 }
 
 /// `OPTIMIZE … FULL` because a change of keys alone leaves old files as they are.
-fn spark_sql(action: &PlannedAction) -> String {
+fn spark_sql(action: &PlannedAction) -> [String; 3] {
     let columns: Vec<String> = action.to.cluster_by.iter().map(|column| quoted(column)).collect();
     let table = quoted(action.table.as_str());
-    format!(
-        "ALTER TABLE {table} CLUSTER BY ({});\nOPTIMIZE {table} FULL;\nANALYZE TABLE {table} COMPUTE STATISTICS;",
-        columns.join(", ")
-    )
-}
-
-fn quoted(name: &str) -> String {
-    name.split('.')
-        .map(|part| format!("`{}`", part.replace('`', "``")))
-        .collect::<Vec<_>>()
-        .join(".")
+    [
+        format!("ALTER TABLE {table} CLUSTER BY ({})", columns.join(", ")),
+        format!("OPTIMIZE {table} FULL"),
+        format!("ANALYZE TABLE {table} COMPUTE STATISTICS"),
+    ]
 }
 
 fn print_dry_run(
-    pipeline: &Pipeline,
     plan: String,
     actions: &[PlannedAction],
+    sizes: &[Bytes],
     output: &mut Output,
 ) -> Result<(), Error> {
-    for action in actions {
-        pipeline.lake.location(&action.table)?;
-    }
+    let actions = actions.iter().zip(sizes);
     if output.is_json() {
         let tables = actions
-            .iter()
-            .map(|action| AppliedView {
+            .map(|(action, size)| AppliedView {
                 table: action.table.to_string(),
                 cluster_by: action.to.cluster_by.clone(),
                 version: None,
                 files_in: 0,
                 files_out: 0,
-                rewritten_bytes: action.rewrite_bytes.0,
+                rewritten_bytes: size.0,
             })
             .collect();
-        return output.document(&ApplyView { plan, dry_run: true, tables });
+        return output.document(&ApplyView { plan, dry_run: true, complete: true, tables });
     }
-    for action in actions {
-        output.line(format!("would rewrite {} — {}", action.rewrite_bytes, action.because))?;
+    for (action, size) in actions {
+        output.line(format!("would rewrite {size} — {}", action.because))?;
     }
     Ok(())
 }

@@ -4,9 +4,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 use lakebed_collect::CollectOptions;
+use serde_json::json;
 
 use super::{Output, output::parse_summary, parse_window};
-use crate::{error::Error, pipeline::Pipeline, records, view::RecordView};
+use crate::{
+    error::Error,
+    pipeline::Pipeline,
+    records,
+    view::{ParseView, RecordView},
+};
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
@@ -31,27 +37,27 @@ pub(super) async fn run(
 ) -> Result<(), Error> {
     let options = CollectOptions { format: arguments.format, window_ms: arguments.since };
     let workload = pipeline.collect(&arguments.sources, &options).await?;
+    let parse = ParseView::from(&workload.report);
     if let Some(folder) = &arguments.into {
         let version = records::append_history(pipeline, folder, &workload).await?;
-        let folder = folder.display();
-        if !output.is_json() {
-            output.line(format!(
-                "{} records appended to {folder}/_lakebed/history (version {version})",
-                workload.records.len()
-            ))?;
+        let table = folder.join("_lakebed").join("history");
+        let (table, records) = (table.display().to_string(), workload.records.len());
+        if output.is_json() {
+            return output.document(&json!({
+                "table": table, "version": version, "records": records, "parse": parse,
+            }));
         }
-    } else if output.is_json() {
+        output.line(format!("{records} records appended to {table} (version {version})"))?;
+        return output.line(parse_summary(&workload.report));
+    }
+    if output.is_json() {
         for record in &workload.records {
             output.json_line(&RecordView::from(record))?;
         }
-    } else {
-        for record in &workload.records {
-            output.line(summary(record))?;
-        }
+        return output.json_line(&json!({ "parse": parse }));
     }
-    if output.is_json() {
-        tracing::warn!("{}", parse_summary(&workload.report));
-        return Ok(());
+    for record in &workload.records {
+        output.line(summary(record))?;
     }
     output.line(parse_summary(&workload.report))
 }

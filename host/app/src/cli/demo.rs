@@ -50,7 +50,8 @@ pub(super) async fn run(
     config.lake.folder = Some(folder.clone());
     config.tables.clear();
     let mut pipeline = Pipeline::new(config, progress(global))?;
-    let report = Box::pin(run_demo(&mut pipeline, &folder, arguments.scale_factor)).await?;
+    let mut report = Box::pin(run_demo(&mut pipeline, &folder, arguments.scale_factor)).await?;
+    report.view.folder = temporary.is_none().then(|| folder.display().to_string());
     if output.is_json() {
         output.document(&report.view)?;
     } else {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use clap::Args;
 use lakebed_layout::{Lake, ddl};
-use lakebed_model::{Bytes, TableName};
+use lakebed_model::{Bytes, FileView, TableName};
 use lakebed_plan::{
     Layout, LoggedScan, TableEvidence,
     benefit::{BenefitModel, Reading, Replay, Simulate},
@@ -12,7 +12,10 @@ use lakebed_plan::{
 use serde::Serialize;
 
 use super::{Output, output::Align};
-use crate::{error::Error, pipeline::Pipeline};
+use crate::{
+    error::Error,
+    pipeline::{Pipeline, quoted},
+};
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
@@ -31,6 +34,8 @@ struct ExplainView {
     table: String,
     predicate: String,
     ranges: Vec<RangeView>,
+    /// Columns that must be null.
+    nulls: Vec<String>,
     phases: Vec<PhaseView>,
 }
 
@@ -59,12 +64,14 @@ pub(super) async fn run(
     if !arguments.under.is_empty() {
         ddl::check_columns(&snapshot, &arguments.under)?;
     }
-    let scan = pipeline.predicate(&table, &arguments.predicate).await?;
+    let (scan, nulls) = pipeline.predicate(&table, &arguments.predicate).await?;
     let columns: BTreeSet<String> =
         scan.ranges.keys().cloned().chain(arguments.under.iter().cloned()).collect();
     let options = pipeline.sample_options()?;
     let evidence = pipeline.lake.evidence(&table, &columns, &options).await?;
-    let sql = format!("SELECT count(*) FROM {} WHERE {}", quoted(&table), arguments.predicate);
+    let with_nulls = holding_nulls(&evidence, &nulls);
+    let sql =
+        format!("SELECT count(*) FROM {} WHERE {}", quoted(table.as_str()), arguments.predicate);
     let measured = Box::pin(pipeline.lake.session().run(&sql)).await?.cost;
 
     let mut phases = vec![
@@ -77,7 +84,7 @@ pub(super) async fn run(
         phase(
             "left by file statistics",
             "log",
-            reading(&Replay, &evidence, &scan, &evidence.current),
+            reading(&Replay, &with_nulls, &scan, &evidence.current),
         ),
         PhaseView {
             phase: "read by the engine",
@@ -102,6 +109,7 @@ pub(super) async fn run(
                 range: range.range.to_string(),
             })
             .collect(),
+        nulls: nulls.into_iter().collect(),
         phases,
     };
     print(&view, output)
@@ -126,16 +134,25 @@ fn phase(phase: &'static str, basis: &'static str, reading: Reading) -> PhaseVie
     }
 }
 
-fn quoted(table: &TableName) -> String {
-    format!("`{}`", table.as_str().replace('`', "``"))
+/// Keeps the files that may hold a null in every one of some columns.
+fn holding_nulls(evidence: &TableEvidence, nulls: &BTreeSet<String>) -> TableEvidence {
+    let may_hold = |file: &FileView, column: &String| {
+        file.spans.get(column).and_then(|span| span.null_count) != Some(0)
+    };
+    let mut kept = evidence.clone();
+    kept.files.retain(|file| nulls.iter().all(|column| may_hold(file, column)));
+    kept
 }
 
 fn print(view: &ExplainView, output: &mut Output) -> Result<(), Error> {
     if output.is_json() {
         return output.document(view);
     }
-    if view.ranges.is_empty() {
+    if view.ranges.is_empty() && view.nulls.is_empty() {
         output.line("no column is compared with constants: file statistics cannot help")?;
+    }
+    for column in &view.nulls {
+        output.line(format!("{column} is null"))?;
     }
     for range in &view.ranges {
         output.line(format!("{} in {}", range.column, range.range))?;

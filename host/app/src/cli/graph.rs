@@ -1,7 +1,7 @@
 //! `lakebed graph SOURCE… [--window 7d] [--scorer NAME]`
 
 use clap::Args;
-use lakebed_graph::JoinGraph;
+use lakebed_graph::{Edge, Figure, JoinGraph};
 
 use super::{
     Output, Sources,
@@ -56,6 +56,9 @@ pub(super) async fn run(
         output
             .line(format!("note: {degenerate}; a score by min-max normalization tells nothing"))?;
     }
+    if graph.edges().iter().any(|edge| !edge.stats.assumed.is_empty()) {
+        output.line("note: ~ stands before what the history does not tell of a join: the mean of the others")?;
+    }
     Ok(())
 }
 
@@ -73,8 +76,8 @@ pub(super) fn print_edges(graph: &JoinGraph, output: &mut Output) -> Result<(), 
             vec![
                 edge.stats.key().to_string(),
                 edge.stats.frequency.to_string(),
-                format!("{:.2e}", edge.stats.rows_product_mean),
-                format!("{:.0}", edge.stats.cost_ms_mean),
+                assumed(edge, Figure::RowsProduct, format!("{:.2e}", edge.stats.rows_product_mean)),
+                assumed(edge, Figure::Cost, format!("{:.0}", edge.stats.cost_ms_mean)),
                 strategies.join(", "),
                 format!("{:.3}", edge.score),
             ]
@@ -89,4 +92,9 @@ pub(super) fn print_edges(graph: &JoinGraph, output: &mut Output) -> Result<(), 
         ("score", Align::Right),
     ];
     output.table(&header, rows)
+}
+
+/// Marks a figure that the history does not tell of this join.
+fn assumed(edge: &Edge, figure: Figure, text: String) -> String {
+    if edge.stats.assumed.contains(&figure) { format!("~{text}") } else { text }
 }

@@ -11,10 +11,11 @@ mod output;
 mod plan;
 mod plugin;
 mod sql;
+mod usage;
 
 use std::{path::PathBuf, process::ExitCode};
 
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand, error::ErrorKind};
 use lakebed_model::Bytes;
 
 pub use output::Output;
@@ -63,7 +64,7 @@ struct Global {
 enum Verb {
     /// Run the main job end to end on generated TPC-H tables and a real Spark event log
     Demo(demo::Arguments),
-    /// Read query history into normalized records (JSON lines with --json)
+    /// Read query history into normalized records (with --json: JSON lines, the parse report last)
     Collect(collect::Arguments),
     /// Show which joins and filters the history holds, with F, D, C and score
     Graph(graph::Arguments),
@@ -88,10 +89,17 @@ enum Verb {
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
-            let code = if error.use_stderr() { 2 } else { 0 };
+        Err(error) if !error.use_stderr() => {
             let _ = error.print();
-            return ExitCode::from(code);
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            // The arguments could not be read, so this one is looked for by hand.
+            let json = std::env::args_os().any(|argument| argument == "--json");
+            if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+                let _ = error.print();
+            }
+            return failed(&usage::error(&error), json);
         }
     };
     start_logging(&cli.global);
@@ -110,11 +118,13 @@ pub fn main() -> ExitCode {
         Err(Error::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }
-        Err(error) => {
-            output::print_error(&error, json);
-            ExitCode::from(error.remedy().0.exit_code())
-        }
+        Err(error) => failed(&error, json),
     }
+}
+
+fn failed(error: &Error, json: bool) -> ExitCode {
+    output::print_error(error, json);
+    ExitCode::from(error.remedy().0.exit_code())
 }
 
 async fn run(cli: Cli) -> Result<(), Error> {
@@ -174,9 +184,8 @@ fn start_logging(global: &Global) {
             "lakebed=debug,lakebed_collect=debug,lakebed_graph=debug,lakebed_plan=debug,lakebed_layout=debug,lakebed_lake=debug,lakebed_sandbox=debug,warn"
         }
     };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
     let _ = fmt()
-        .with_env_filter(filter)
+        .with_env_filter(EnvFilter::new(level))
         .with_writer(std::io::stderr)
         .without_time()
         .with_target(false)

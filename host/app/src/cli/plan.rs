@@ -42,11 +42,7 @@ pub(super) async fn run(
         pipeline.collect(&arguments.sources.sources, &arguments.sources.options()).await?;
     let rows = pipeline.row_counts(&workload).await?;
     let graph = pipeline.graph(&workload, &rows, None).await?;
-    let mut evidence = pipeline.evidence(&workload, &graph).await?;
-    if !arguments.tables.is_empty() {
-        check_tables(pipeline, &arguments.tables)?;
-        evidence.retain(|table| arguments.tables.iter().any(|name| name == table.table.as_str()));
-    }
+    let evidence = pipeline.evidence(&workload, &graph, &arguments.tables).await?;
     let search = arguments.search.as_deref();
     let plan = pipeline.plan(&graph, &workload, evidence, settings, search).await?;
     let view = records::plan_view(pipeline, &plan)?;
@@ -66,16 +62,20 @@ pub(super) async fn run(
     print_plan(&plan, output)
 }
 
-fn check_tables(pipeline: &Pipeline, tables: &[String]) -> Result<(), Error> {
-    for name in tables {
-        pipeline.lake.location(&lakebed_model::TableName::new(name))?;
+fn nothing_to_do(plan: &LayoutPlan) -> &'static str {
+    if !plan.snapshot_versions.is_empty() {
+        "nothing to do, for these reasons:"
+    } else if plan.rejected.is_empty() {
+        "nothing to do: no statement of the history reads a table"
+    } else {
+        "nothing to do: of the history's tables none could be planned for; \
+         [lake] folder or --lake says where they lie"
     }
-    Ok(())
 }
 
 pub(super) fn print_plan(plan: &LayoutPlan, output: &mut Output) -> Result<(), Error> {
     if plan.actions.is_empty() {
-        output.line("nothing to do: no layout is worth its rewrite")?;
+        output.line(nothing_to_do(plan))?;
     }
     for action in &plan.actions {
         output.line(format!("• {}", action.because))?;

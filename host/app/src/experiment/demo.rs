@@ -97,7 +97,7 @@ pub async fn run(
     let later_graph = pipeline.graph(&later, &rows, None).await?;
     let threshold = pipeline.config.drift.threshold;
     let (drift, _) = pipeline.drift(&graph, &later_graph, None, threshold).await?;
-    let evidence = pipeline.evidence(&later, &later_graph).await?;
+    let evidence = pipeline.evidence(&later, &later_graph, &[]).await?;
     let replan = pipeline.plan(&later_graph, &later, evidence, settings, None).await?;
     records::keep_drift(pipeline, &drift).await;
     records::keep_plan(pipeline, &replan).await;
@@ -107,6 +107,7 @@ pub async fn run(
     let joining = after.iter().filter(|one| !workload.records[one.statement].joins.is_empty());
     let bytes = |replayed: &[Replayed]| replayed.iter().map(|one| one.cost.bytes_read).sum();
     let view = DemoView {
+        folder: None,
         tables: tables(pipeline, &plan, &applied).await?,
         skipping_rate_before: skipping_rate(&before),
         skipping_rate_after: skipping_rate(&after),

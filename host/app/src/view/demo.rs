@@ -5,6 +5,8 @@ use serde::Serialize;
 /// `demo --json`
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DemoView {
+    /// Where the lake is left; null when it is gone.
+    pub folder: Option<String>,
     /// The rewritten tables.
     pub tables: Vec<DemoTableView>,
     /// Every statement of the log, replayed.

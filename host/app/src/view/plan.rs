@@ -139,6 +139,18 @@ impl PlanView {
     }
 }
 
+impl PlanView {
+    /// Lists the plan's budgets by name; both are of bytes that are rewritten.
+    #[must_use]
+    pub fn budgets(&self) -> [(&'static str, Option<Bytes>); 2] {
+        let SettingsView { rewrite_budget_bytes, storage_budget_bytes, .. } = self.settings;
+        [
+            ("rewrite budget", rewrite_budget_bytes.map(Bytes)),
+            ("storage budget", storage_budget_bytes.map(Bytes)),
+        ]
+    }
+}
+
 impl From<&PlannedAction> for ActionView {
     fn from(action: &PlannedAction) -> Self {
         Self {

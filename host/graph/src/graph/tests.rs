@@ -139,6 +139,45 @@ fn given_row_counts_win_over_rows_seen() {
 }
 
 #[test]
+fn what_nothing_tells_of_an_edge_is_the_mean_of_the_others() {
+    let mut silent = record("a", 0, vec![orders_lineitem()], vec![]);
+    silent.duration_ms = None;
+    let second = join(("customer", "c_custkey"), ("orders", "o_custkey"));
+    let third = join(("lineitem", "l_suppkey"), ("supplier", "s_suppkey"));
+    let scans = vec![scan("lineitem", 8, 99), scan("supplier", 2, 1)];
+    let graph = graph(vec![
+        silent,
+        record("b", 100, vec![second], vec![]),
+        record("c", 300, vec![third], scans),
+    ]);
+    let figures: Vec<(String, [f64; 3], &[Figure])> = graph
+        .edges()
+        .iter()
+        .map(|edge| {
+            let EdgeStats { rows_product_mean, cost_ms_mean, bytes_mean, assumed, .. } =
+                &edge.stats;
+            let figures = [*rows_product_mean, *cost_ms_mean, *bytes_mean];
+            (edge.stats.key().to_string(), figures.map(f64::round), assumed.as_slice())
+        })
+        .collect();
+    // Orders has no scan, so only the third edge knows its rows.
+    let expected: [(&str, [f64; 3], &[Figure]); 3] = [
+        (
+            "customer ⋈ orders on c_custkey = o_custkey",
+            [99.0, 100.0, 10.0],
+            &[Figure::RowsProduct, Figure::Bytes],
+        ),
+        (
+            "lineitem ⋈ orders on l_orderkey = o_orderkey",
+            [99.0, 200.0, 10.0],
+            &[Figure::RowsProduct, Figure::Cost, Figure::Bytes],
+        ),
+        ("lineitem ⋈ supplier on l_suppkey = s_suppkey", [99.0, 300.0, 10.0], &[]),
+    ];
+    assert_eq!(format!("{figures:?}"), format!("{expected:?}"));
+}
+
+#[test]
 fn failed_statements_and_joins_without_equality_are_left_out() {
     let mut failed = record("a", 1, vec![orders_lineitem()], vec![scan("lineitem", 1, 1)]);
     failed.status = QueryStatus::Failed;

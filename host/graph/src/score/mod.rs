@@ -36,7 +36,7 @@ pub struct ScoreError {
     pub source: Box<dyn Error + Send + Sync>,
 }
 
-/// One of the three figures that the join importance score multiplies.
+/// A figure that scorers rank edges by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Figure {
     /// F, statements.
@@ -45,6 +45,8 @@ pub enum Figure {
     RowsProduct,
     /// C, cost.
     Cost,
+    /// Bytes read.
+    Bytes,
 }
 
 impl Figure {
@@ -55,6 +57,7 @@ impl Figure {
             Self::Frequency => "frequency",
             Self::RowsProduct => "rows_product_mean",
             Self::Cost => "cost_ms_mean",
+            Self::Bytes => "bytes_mean",
         }
     }
 }

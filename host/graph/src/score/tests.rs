@@ -17,6 +17,7 @@ fn edge(frequency: u64, rows_product_mean: f64, cost_ms_mean: f64) -> EdgeStats 
         rows_product_mean,
         cost_ms_mean,
         bytes_mean: 0.0,
+        assumed: Vec::new(),
         confidence: 1.0,
         queries: Vec::new(),
     }

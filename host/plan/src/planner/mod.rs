@@ -6,8 +6,8 @@ use lakebed_graph::JoinGraph;
 use lakebed_model::{Bytes, TableName, Workload};
 
 use crate::{
-    CandidateFacts, CostModel, Layout, LayoutPlan, LoggedScan, PlanError, PlannedAction, Rejection,
-    Savings, Search, Settings, TableEvidence,
+    CandidateFacts, CostModel, LakeEvidence, Layout, LayoutPlan, LoggedScan, PlanError,
+    PlannedAction, Rejection, Savings, Search, Settings, TableEvidence,
     benefit::{BenefitModel, Replay, Resamples, Simulate},
     candidates::{
         Candidate, ColumnUse, RefusedColumn, column_uses, interesting_columns, key_sets,
@@ -32,14 +32,14 @@ use crate::{
 pub fn plan(
     graph: &JoinGraph,
     workload: &Workload,
-    evidence: &[TableEvidence],
+    lake: &LakeEvidence,
     cost: &dyn CostModel,
     search: &dyn Search,
     settings: &Settings,
 ) -> Result<LayoutPlan, PlanError> {
-    check_inputs(evidence, settings)?;
+    check_inputs(&lake.tables, settings)?;
     let scans = logged_scans(workload);
-    let mut evidence: Vec<&TableEvidence> = evidence.iter().collect();
+    let mut evidence: Vec<&TableEvidence> = lake.tables.iter().collect();
     evidence.sort_by(|a, b| a.table.cmp(&b.table));
     let totals = bytes_of_statements(&scans, &evidence);
     let mut prospects: Vec<Prospect<'_>> = evidence
@@ -61,7 +61,7 @@ pub fn plan(
         .zip(&solution.choices)
         .map(|(offered, choice)| choice.checked_sub(1).map(|index| &offered[index]))
         .collect();
-    let mut rejected = absent_tables(graph, &evidence);
+    let mut rejected = absent_tables(graph, &evidence, &lake.left_out);
     let left = [
         ("rewrite", rest(settings.rewrite_budget, &prospects, &chosen, rewrite_bytes)),
         ("storage", rest(settings.storage_budget, &prospects, &chosen, storage_bytes)),
@@ -414,7 +414,11 @@ fn gap(solution: &Solution) -> f64 {
     }
 }
 
-fn absent_tables(graph: &JoinGraph, evidence: &[&TableEvidence]) -> Vec<Rejection> {
+fn absent_tables(
+    graph: &JoinGraph,
+    evidence: &[&TableEvidence],
+    left_out: &BTreeMap<TableName, String>,
+) -> Vec<Rejection> {
     graph
         .tables()
         .iter()
@@ -422,7 +426,7 @@ fn absent_tables(graph: &JoinGraph, evidence: &[&TableEvidence]) -> Vec<Rejectio
         .map(|table| Rejection {
             table: table.clone(),
             to: Layout::default(),
-            why: "not in the lake".to_owned(),
+            why: left_out.get(table).cloned().unwrap_or_else(|| "not in the lake".to_owned()),
         })
         .collect()
 }

@@ -1,11 +1,12 @@
 use std::{collections::BTreeMap, num::NonZeroU32};
 
 use lakebed_graph::JoinGraph;
-use lakebed_model::{Bytes, Literal, Workload};
+use lakebed_model::{Bytes, Literal, TableName, Workload};
 
 use super::plan;
 use crate::{
-    CandidateFacts, CostError, CostModel, LayoutPlan, PlanError, Settings, TableEvidence,
+    CandidateFacts, CostError, CostModel, LakeEvidence, LayoutPlan, PlanError, Settings,
+    TableEvidence,
     cost::native::Npv,
     search::{ALL_SEARCHES, Exact},
     testing::{Query, Table, days, integers, shuffled, workload},
@@ -18,7 +19,8 @@ fn graph(workload: &Workload) -> JoinGraph {
 }
 
 fn planned(workload: &Workload, evidence: &[TableEvidence], settings: &Settings) -> LayoutPlan {
-    plan(&graph(workload), workload, evidence, &Npv, &Exact::STANDARD, settings).unwrap()
+    let lake = evidence.to_vec().into();
+    plan(&graph(workload), workload, &lake, &Npv, &Exact::STANDARD, settings).unwrap()
 }
 
 fn actions(plan: &LayoutPlan) -> Vec<String> {
@@ -209,8 +211,8 @@ fn every_search_plans_within_the_budgets() {
             let rewrite = Settings { rewrite_budget: budget, ..Settings::without_budgets() };
             let storage = Settings { storage_budget: budget, ..Settings::without_budgets() };
             for settings in [rewrite, storage] {
-                let plan =
-                    plan(&graph(&window), &window, &tables, &Npv, search, &settings).unwrap();
+                let lake = tables.clone().into();
+                let plan = plan(&graph(&window), &window, &lake, &Npv, search, &settings).unwrap();
                 let spent: u64 = plan.actions.iter().map(|action| action.rewrite_bytes.0).sum();
                 assert!(spent <= megabytes * 1_000_000, "{} spends {spent}", search.name());
                 assert!(plan.npv_bytes <= plan.upper_bound_bytes);
@@ -351,9 +353,23 @@ fn check_failed(
     expected: &str,
 ) {
     let window = workload(key_queries("t", 4));
+    let lake = tables.to_vec().into();
     let error: PlanError =
-        plan(&graph(&window), &window, tables, cost, &Exact::STANDARD, settings).unwrap_err();
+        plan(&graph(&window), &window, &lake, cost, &Exact::STANDARD, settings).unwrap_err();
     assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn table_that_is_left_out_is_rejected_with_its_own_reason() {
+    let window = workload(key_queries("t", 4));
+    let mut lake = LakeEvidence::default();
+    let rejected = |lake: &LakeEvidence| {
+        let free = Settings::without_budgets();
+        rejections(&plan(&graph(&window), &window, lake, &Npv, &Exact::STANDARD, &free).unwrap())
+    };
+    assert_eq!(rejected(&lake), ["t (): not in the lake"]);
+    lake.left_out.insert(TableName::new("t"), "cannot be read: its log is damaged".to_owned());
+    assert_eq!(rejected(&lake), ["t (): cannot be read: its log is damaged"]);
 }
 
 #[test]

@@ -2,6 +2,9 @@
 //!
 //! Needed where no data source filter exists: partition filters, and scans of engines that do not
 //! list their pushed filters.
+//!
+//! Constants are printed bare: in `(p_brand#5 = Brand#45)` both sides look like columns. What the
+//! scan is known to have decides; where it has neither, both are taken for columns.
 
 use crate::lineage::{
     literal,
@@ -10,17 +13,49 @@ use crate::lineage::{
 
 use super::{
     pushed::Types,
-    text::{attribute, call, inside_parentheses, mentioned, split_top},
+    text::{Attribute, attribute, call, inside_parentheses, mentioned, split_top},
 };
 
+/// What is known of the columns that a condition may speak of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scope<'s> {
+    /// Types of the columns in the files, by name.
+    pub(super) types: &'s Types,
+    /// What the scan gives to the operator above.
+    pub(super) output: &'s [Attribute],
+}
+
+impl Scope<'_> {
+    /// Tells whether the scan has a column of this name, and under no other id. The value of a
+    /// subquery (`Subquery subquery#4981`) is no constant either.
+    fn has(&self, attribute: &Attribute) -> bool {
+        if attribute.name.ends_with("subquery") {
+            return true;
+        }
+        let mut same_name = self.output.iter().filter(|own| own.name == attribute.name).peekable();
+        if same_name.peek().is_some() {
+            return same_name.any(|own| own.id == attribute.id);
+        }
+        self.types.iter().any(|(name, _)| *name == attribute.name)
+    }
+
+    /// Lists the columns in an expression: those the scan has, else all that look like columns.
+    fn columns_in(&self, text: &str) -> Vec<String> {
+        let (own, others): (Vec<_>, Vec<_>) =
+            mentioned(text).into_iter().partition(|attribute| self.has(attribute));
+        let columns = if own.is_empty() { others } else { own };
+        columns.into_iter().map(|attribute| attribute.name).collect()
+    }
+}
+
 /// Reads a list of conjuncts, with or without its brackets.
-pub(super) fn read_list(text: &str, types: &Types) -> Vec<Predicate> {
+pub(super) fn read_list(text: &str, scope: Scope<'_>) -> Vec<Predicate> {
     let inner = text.trim().strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
-    split_top(inner.unwrap_or(text)).into_iter().map(|item| read(item, types)).collect()
+    split_top(inner.unwrap_or(text)).into_iter().map(|item| read(item, scope)).collect()
 }
 
 /// Reads one condition.
-pub(super) fn read(text: &str, types: &Types) -> Predicate {
+pub(super) fn read(text: &str, scope: Scope<'_>) -> Predicate {
     let text = text.trim();
     // The engine's own runtime filters are nobody's condition.
     if ["dynamicpruning", "might_contain("].iter().any(|own| text.contains(own))
@@ -28,29 +63,29 @@ pub(super) fn read(text: &str, types: &Types) -> Predicate {
     {
         return Predicate::Always;
     }
-    parse(text, types).unwrap_or_else(|| Predicate::Opaque(mentioned(text)))
+    parse(text, scope).unwrap_or_else(|| Predicate::Opaque(scope.columns_in(text)))
 }
 
-fn parse(text: &str, types: &Types) -> Option<Predicate> {
+fn parse(text: &str, scope: Scope<'_>) -> Option<Predicate> {
     if let Some(inner) = text.strip_prefix("NOT ") {
-        return Some(read(inner, types).negated());
+        return Some(read(inner, scope).negated());
     }
     if let Some((name, arguments)) = call(text) {
         return function(name, arguments);
     }
     if let Some((column, list)) = text.split_once(" IN ") {
-        let column = attribute(column)?.name;
+        let column = attribute(column)?;
         let values = split_top(inside_parentheses(list)?);
-        let constants = values.into_iter().map(|value| constant(&column, value, types));
+        let constants = values.into_iter().map(|value| constant(&column, value, scope));
         let test = Test::one_of(constants.collect::<Option<_>>()?);
-        return Some(Predicate::Column(column, test));
+        return Some(Predicate::Column(column.name, test));
     }
     let inner = inside_parentheses(text)?;
     let (left, operator, right) = split_operator(inner)?;
     match operator {
-        "AND" => Some(Predicate::And(vec![read(left, types), read(right, types)])),
-        "OR" => Some(Predicate::Or(vec![read(left, types), read(right, types)])),
-        _ => comparison(left, operator, right, types),
+        "AND" => Some(Predicate::And(vec![read(left, scope), read(right, scope)])),
+        "OR" => Some(Predicate::Or(vec![read(left, scope), read(right, scope)])),
+        _ => comparison(left, operator, right, scope),
     }
 }
 
@@ -67,13 +102,19 @@ fn function(name: &str, arguments: &str) -> Option<Predicate> {
     }
 }
 
-fn comparison(left: &str, operator: &str, right: &str, types: &Types) -> Option<Predicate> {
+fn comparison(left: &str, operator: &str, right: &str, scope: Scope<'_>) -> Option<Predicate> {
     let (column, value, operator) = match (attribute(left), attribute(right)) {
-        (Some(column), None) => (column.name, right, operator),
-        (None, Some(column)) => (column.name, left, mirrored(operator)),
+        (Some(column), None) => (column, right, operator),
+        (None, Some(column)) => (column, left, mirrored(operator)),
+        (Some(column), Some(other)) if scope.has(&column) && !scope.has(&other) => {
+            (column, right, operator)
+        }
+        (Some(other), Some(column)) if scope.has(&column) && !scope.has(&other) => {
+            (column, left, mirrored(operator))
+        }
         _ => return None,
     };
-    let value = constant(&column, value, types)?;
+    let value = constant(&column, value, scope)?;
     let test = match operator {
         "=" | "<=>" => Test::equal(value),
         "<" => Test::at_most(value, false),
@@ -82,7 +123,7 @@ fn comparison(left: &str, operator: &str, right: &str, types: &Types) -> Option<
         ">=" => Test::at_least(value, true),
         _ => return None,
     };
-    Some(Predicate::Column(column, test))
+    Some(Predicate::Column(column.name, test))
 }
 
 fn mirrored(operator: &str) -> &str {
@@ -95,13 +136,14 @@ fn mirrored(operator: &str) -> &str {
     }
 }
 
-fn constant(column: &str, text: &str, types: &Types) -> Option<lakebed_model::Literal> {
+fn constant(column: &Attribute, text: &str, scope: Scope<'_>) -> Option<lakebed_model::Literal> {
     let text = text.trim();
     // An expression is no constant.
-    if !mentioned(text).is_empty() || text.contains('(') {
+    let is_column = |found: &Attribute| scope.has(found) || !scope.has(column);
+    if mentioned(text).iter().any(is_column) || text.contains('(') {
         return None;
     }
-    let kind = types.iter().find(|(name, _)| name == column).map(|(_, kind)| *kind);
+    let kind = scope.types.iter().find(|(name, _)| *name == column.name).map(|(_, kind)| *kind);
     literal::typed(text, kind)
 }
 
@@ -130,14 +172,16 @@ fn split_operator(text: &str) -> Option<(&str, &str, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use super::read_list;
+    use super::{Attribute, Scope, read_list};
     use crate::{ColumnType, lineage::predicate::filters};
     use lakebed_model::TableName;
 
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
         let types = [("name".to_owned(), ColumnType::Text), ("day".to_owned(), ColumnType::Date)];
-        let found: Vec<String> = filters(&TableName::new("t"), read_list(text, &types))
+        let output = [Attribute { name: "size".to_owned(), id: 4 }];
+        let scope = Scope { types: &types, output: &output };
+        let found: Vec<String> = filters(&TableName::new("t"), read_list(text, scope))
             .iter()
             .map(|filter| {
                 let range = filter.range.as_ref().map_or("?".to_owned(), ToString::to_string);
@@ -159,6 +203,18 @@ mod tests {
         check("(((a#1 > 1) AND (a#1 < 5)) OR (a#1 = 9))", &["a range (1, 9]"]);
         check("[k#2 IN (3,1)]", &["k in [1, 3]"]);
         check("[StartsWith(name#9, forest)]", &["name prefix ['forest', 'foresu')"]);
+    }
+
+    #[test]
+    fn text_that_looks_like_a_column_is_a_constant_beside_a_column_that_is_one() {
+        check("[(name#3 = Brand#45)]", &["name equal ['Brand#45', 'Brand#45']"]);
+        check("[(Brand#45 < name#3)]", &["name range ('Brand#45', ∞)"]);
+        check("[name#3 IN (Brand#12,Brand#23)]", &["name in ['Brand#12', 'Brand#23']"]);
+        check("[NOT (name#3 = Brand#45)]", &["name other ?"]);
+        check("[(concat(name#3, x) = Brand#45)]", &["name other ?"]);
+        check("[(name#3 = size#5)]", &["name equal ['size#5', 'size#5']"]);
+        check("[(name#3 = size#4)]", &["name other ?", "size other ?"]);
+        check("[(unknown#3 = other#4)]", &["other other ?", "unknown other ?"]);
     }
 
     #[test]

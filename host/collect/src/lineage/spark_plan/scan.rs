@@ -12,7 +12,12 @@ use crate::{
     },
 };
 
-use super::{catalyst, node::PlanNode, pushed, text};
+use super::{
+    catalyst::{self, Scope},
+    node::PlanNode,
+    pushed,
+    text::{self, Attribute},
+};
 
 /// Scans of these are the engine's own business or have no files that a layout could change.
 const NO_TABLE: [&str; 5] = ["ExistingRDD", "OneRowRelation", "JDBCRelation", "Delta", "memory"];
@@ -26,14 +31,15 @@ const FORMATS: [&str; 10] =
 pub(super) struct BaseScan {
     /// The table's full name: from the catalog, else its folder.
     pub(super) table: Option<TableName>,
-    /// The types of the columns that the files hold.
-    pub(super) types: Vec<(String, ColumnType)>,
     /// The scan itself lists its filters, so that those of operators above are repetitions.
     pub(super) lists_filters: bool,
+    /// The types of the columns that the files hold.
+    types: Vec<(String, ColumnType)>,
     /// The conditions on the scan's rows.
-    pub(super) predicates: Vec<Predicate>,
+    predicates: Vec<Predicate>,
     location: Option<String>,
-    columns: Vec<String>,
+    /// What the scan gives to the operator above.
+    output: Vec<Attribute>,
 }
 
 /// Tells whether an operator reads rows from outside of the plan.
@@ -44,7 +50,7 @@ pub(super) fn is_scan(node: &PlanNode) -> bool {
 
 impl BaseScan {
     /// Reads a scan of a base table; `None` for anything else, a table's own log included.
-    pub(super) fn read(node: &PlanNode, columns: Vec<String>) -> Option<Self> {
+    pub(super) fn read(node: &PlanNode, output: Vec<Attribute>) -> Option<Self> {
         let name = table_name(node)?;
         let location = field(node, "Location").and_then(|text| location(&text));
         let is_log = |location: &String| {
@@ -62,7 +68,7 @@ impl BaseScan {
             lists_filters: false,
             predicates: Vec::new(),
             location,
-            columns,
+            output,
         };
         scan.read_filters(node);
         Some(scan)
@@ -79,7 +85,8 @@ impl BaseScan {
         }
         let covered: BTreeSet<String> =
             self.predicates.iter().flat_map(Predicate::columns).collect();
-        for predicate in data.iter().flat_map(|text| catalyst::read_list(text, &self.types)) {
+        let data = data.map(|text| catalyst::read_list(&text, self.scope()));
+        for predicate in data.into_iter().flatten() {
             let open: Vec<String> = predicate
                 .columns()
                 .into_iter()
@@ -92,8 +99,19 @@ impl BaseScan {
             }
         }
         if let Some(text) = listed("PartitionFilters") {
-            self.predicates.extend(catalyst::read_list(&text, &self.types));
+            let predicates = catalyst::read_list(&text, self.scope());
+            self.predicates.extend(predicates);
         }
+    }
+
+    /// Adds the condition of a filter right above the scan.
+    pub(super) fn add_condition(&mut self, condition: &str) {
+        let predicate = catalyst::read(condition, self.scope());
+        self.predicates.push(predicate);
+    }
+
+    fn scope(&self) -> Scope<'_> {
+        Scope { types: &self.types, output: &self.output }
     }
 
     /// Finishes the scan; sizes are filled in from metrics later.
@@ -105,7 +123,7 @@ impl BaseScan {
         ScanUse {
             table: self.table,
             location: self.location,
-            columns: self.columns,
+            columns: self.output.into_iter().map(|attribute| attribute.name).collect(),
             filters,
             bytes_read: None,
             files_read: None,

@@ -110,12 +110,15 @@ pub(super) fn call(text: &str) -> Option<(&str, &str)> {
         .then(|| (name, &text[open + 1..text.len() - 1]))
 }
 
-/// Lists the attributes that an expression mentions, by name.
-pub(super) fn mentioned(text: &str) -> Vec<String> {
+/// Lists what looks like an attribute in an expression; text constants are printed bare, so
+/// `Brand#45` does too.
+pub(super) fn mentioned(text: &str) -> Vec<Attribute> {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices('#')
-        .filter(|(at, _)| text[at + 1..].starts_with(|c: char| c.is_ascii_digit()))
         .filter_map(|(at, _)| {
+            let after = &text[at + 1..];
+            let digits = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
+            let id = after[..digits].parse().ok()?;
             let start = text[..at]
                 .rfind(|c| !is_name(c))
                 .map_or(0, |i| i + text[i..].chars().next().map_or(1, char::len_utf8));
@@ -123,7 +126,7 @@ pub(super) fn mentioned(text: &str) -> Vec<String> {
             // `dynamicpruning#918` and `subquery#921` are the engine's own.
             let own =
                 ["", "dynamicpruning", "dynamicpruningexpression", "subquery"].contains(&name);
-            (!own).then(|| name.to_owned())
+            (!own).then(|| Attribute { name: name.to_owned(), id })
         })
         .collect()
 }
@@ -248,8 +251,14 @@ mod tests {
         assert_eq!(call("cast(a#1 as bigint)"), Some(("cast", "a#1 as bigint")));
         assert_eq!(call("(a#1 = 2)"), None);
         assert_eq!(call("f(a) + g(b)"), None);
-        assert_eq!(mentioned("(EndsWith(p_type#393, BRASS) OR (c#1L > 2))"), ["p_type", "c"]);
-        assert_eq!(mentioned("dynamicpruning#918 IN (x)"), [] as [&str; 0]);
+        let names = |text| -> Vec<(String, u64)> {
+            mentioned(text).into_iter().map(|attribute| (attribute.name, attribute.id)).collect()
+        };
+        assert_eq!(
+            names("(EndsWith(p_type#393, BRASS) OR (c#1L > 2))"),
+            [("p_type".to_owned(), 393), ("c".to_owned(), 1)]
+        );
+        assert_eq!(names("dynamicpruning#918 IN (x)"), []);
         assert_eq!(omitted("... 5 more fields"), Some(5));
     }
 

@@ -10,7 +10,6 @@ use crate::lineage::{
 };
 
 use super::{
-    catalyst,
     node::PlanNode,
     scan::{self, BaseScan},
     text::{
@@ -158,8 +157,7 @@ impl Walker<'_> {
         let items = list_from(&node.text, 0).map(|(items, _)| items).unwrap_or_default();
         let items = self.complete(&items);
         let attributes: Vec<Attribute> = items.iter().filter_map(|item| attribute(item)).collect();
-        let columns = attributes.iter().map(|attribute| attribute.name.clone()).collect();
-        let Some(base) = BaseScan::read(node, columns) else {
+        let Some(base) = BaseScan::read(node, attributes.clone()) else {
             return Output::exact(attributes);
         };
         let table = base.table.clone();
@@ -245,7 +243,7 @@ impl Walker<'_> {
             && !base.lists_filters
             && let Some((_, condition)) = node.text.split_once(' ')
         {
-            base.predicates.push(catalyst::read(condition, &base.types));
+            base.add_condition(condition);
         }
         output
     }
