@@ -228,3 +228,53 @@ fn predicate_on_nulls_skips_files_without_any() {
     assert_eq!((&view["phases"][0]["files"], &view["phases"][1]["files"]), (&4.into(), &0.into()));
     assert_eq!(view["phases"][2]["files"], 0, "and the engine agrees");
 }
+
+/// What a subquery asks of its own scans is not asked of the table.
+#[test]
+fn predicate_with_a_subquery_narrows_its_own_table_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let lake = small_lake().display().to_string();
+    let explain = |predicate: &str| {
+        let options = ["--lake", &lake, "explain", "Orders", "--where", predicate, "--json"];
+        let view = lakebed(folder.path(), &options).json();
+        (view["ranges"].clone(), view["nulls"].clone(), view["phases"][1]["files"].clone())
+    };
+    let (ranges, nulls, _) = explain(
+        "o_orderkey < 10 AND o_custkey IN (SELECT c_custkey FROM customer WHERE c_custkey < 100)",
+    );
+    let columns: Vec<&str> =
+        ranges.as_array().unwrap().iter().filter_map(|range| range["column"].as_str()).collect();
+    assert!(columns.contains(&"o_orderkey") && !columns.contains(&"c_custkey"), "{ranges}");
+    assert_eq!(nulls, serde_json::json!([]));
+    let (_, nulls, left) = explain(
+        "o_orderkey < 10 AND NOT EXISTS (SELECT 1 FROM orders x WHERE x.o_custkey IS NULL)",
+    );
+    assert_eq!((nulls, left), (serde_json::json!([]), 30.into()));
+}
+
+#[test]
+fn columns_are_found_whatever_the_case_of_their_letters() {
+    let lake = tempfile::tempdir().unwrap();
+    Numbers::create(lake.path(), 2, 100);
+    let sql = |statement: &str| lakebed(lake.path(), &["--lake", ".", "--json", "sql", statement]);
+    sql("ALTER TABLE default.T CLUSTER BY (K)").succeeded();
+    assert_eq!(
+        sql("DESCRIBE DETAIL spark_catalog.default.t").json()["clusteringColumns"],
+        serde_json::json!(["k"])
+    );
+    let text = sql("ALTER TABLE t CLUSTER BY (k, K)").failure();
+    assert!(text.contains("by `k` twice [DELTA_DUPLICATE_COLUMNS_FOUND]"), "{text}");
+    let options = ["--lake", ".", "explain", "t", "--where", "k < 5", "--under", "K"];
+    lakebed(lake.path(), &options).succeeded();
+}
+
+#[test]
+fn location_without_a_table_is_an_error_of_the_input() {
+    let folder = tempfile::tempdir().unwrap();
+    for statement in ["SELECT * FROM delta.`/nope`", "OPTIMIZE delta.`/nope`"] {
+        let text = lakebed(folder.path(), &["sql", statement]).failure();
+        let expected =
+            "exit code 2\nerror: failed to find table `/nope`: there is nothing at file:///nope/\n";
+        assert!(text.starts_with(expected), "{text}");
+    }
+}

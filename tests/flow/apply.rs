@@ -167,3 +167,58 @@ fn what_was_done_before_a_failure_is_reported() {
         format!("{done} of {} tables are done; the plan can be applied again\n", tables.len());
     assert!(text.stdout.ends_with(&line), "{}", text.stdout);
 }
+
+/// Keys without a rewrite are what an interrupted apply leaves: the work is still there to be done.
+#[test]
+fn keys_that_are_set_but_not_laid_out_are_still_planned_and_budgeted() {
+    let (lake, tables) = planned_lake();
+    let lake = lake.path();
+    let text = std::fs::read_to_string(lake.join("plan.json")).unwrap();
+    let mut plan: Value = serde_json::from_str(&text).unwrap();
+    for action in plan["actions"].as_array().unwrap() {
+        let keys = names(&action["to"]["cluster_by"]);
+        let table = action["table"].as_str().unwrap();
+        let alter = format!("ALTER TABLE {table} CLUSTER BY ({keys})");
+        lakebed(lake, &["--lake", ".", "sql", &alter]).succeeded();
+    }
+    let dry = lakebed(lake, &["apply", "plan.json", "--lake", ".", "--dry-run", "--json"]).json();
+    for table in dry["tables"].as_array().unwrap() {
+        assert!(table["rewritten_bytes"].as_u64() > Some(0), "{table}");
+    }
+    plan["settings"]["rewrite_budget_bytes"] = 1_024.into();
+    std::fs::write(lake.join("small.json"), plan.to_string()).unwrap();
+    let run = lakebed(lake, &["apply", "small.json", "--lake", "."]);
+    assert_eq!(run.code, 3, "{}", run.stderr);
+
+    let again = on_log(lake, "plan", W1, &["--lake", ".", "--json"]).json();
+    let planned: Vec<String> = actions(&again);
+    let first = |action: &String| action.split(' ').next().unwrap_or_default().to_owned();
+    assert_eq!(planned.iter().map(first).collect::<Vec<_>>(), tables);
+    apply(lake).succeeded();
+    let done = on_log(lake, "plan", W1, &["--lake", ".", "--json"]).json();
+    assert_eq!(actions(&done), [""; 0]);
+}
+
+#[test]
+fn layouts_that_cannot_be_are_refused() {
+    let (lake, _) = planned_lake();
+    let lake = lake.path();
+    let text = std::fs::read_to_string(lake.join("plan.json")).unwrap();
+    let plan: Value = serde_json::from_str(&text).unwrap();
+    let before = versions(lake);
+    for (field, value, fault) in [
+        ("cluster_by", serde_json::json!([]), "has no clustering columns"),
+        ("partition_by", serde_json::json!(["a"]), "partitions, which a clustered table cannot be"),
+    ] {
+        let mut edited = plan.clone();
+        edited["actions"][0]["to"][field] = value;
+        std::fs::write(lake.join("edited.json"), edited.to_string()).unwrap();
+        let text = lakebed(lake, &["apply", "edited.json", "--lake", "."]).failure();
+        let start = "exit code 2\nerror: failed to apply the plan to table `";
+        assert!(
+            text.starts_with(start) && text.contains(&format!("its layout {fault}\n")),
+            "{text}"
+        );
+    }
+    assert_eq!(versions(lake), before);
+}

@@ -137,3 +137,31 @@ fn greedy_is_never_better_than_exact() {
     let exact = plan(W1, &[]);
     assert!(greedy["npv_bytes"].as_i64() <= exact["npv_bytes"].as_i64());
 }
+
+/// A file that is gone, a checkpoint that is none and a folder that is not there are no storage that
+/// may answer later.
+#[test]
+fn table_without_its_files_or_its_folder_is_left_out_too() {
+    let lake = small_lake_copy();
+    let lake = lake.path();
+    let data = std::fs::read_dir(lake.join("customer")).unwrap().map(|entry| entry.unwrap().path());
+    for file in data.filter(|path| path.extension().is_some_and(|kind| kind == "parquet")) {
+        std::fs::remove_file(file).unwrap();
+    }
+    let log = lake.join("supplier/_delta_log");
+    std::fs::write(log.join(format!("{:020}.checkpoint.parquet", 0)), "no Parquet").unwrap();
+    std::fs::write(log.join("_last_checkpoint"), r#"{"version":0,"size":1}"#).unwrap();
+    std::fs::write(lake.join("lakebed.toml"), "[tables]\npart = \"/nope/part\"\n").unwrap();
+    let plan = on_log(lake, "plan", W1, &["--lake", ".", "--json"]).json();
+    check_join_keys(&plan);
+    for (table, why) in [
+        ("customer", "cannot sample table `customer`: "),
+        ("supplier", "cannot read table `supplier` at "),
+    ] {
+        assert!(reason(&plan, table).starts_with(why), "{}", plan["rejected"]);
+    }
+    let text = lakebed(lake, &["--lake", ".", "sql", "SELECT * FROM part"]).failure();
+    let expected =
+        "exit code 2\nerror: failed to find table `part`: there is nothing at file:///nope/part/\n";
+    assert!(text.starts_with(expected), "{text}");
+}

@@ -332,6 +332,10 @@ fn lake_remedy(error: &LakeError) -> (Remedy, String) {
         LakeError::Query { .. } => {
             (Remedy::FixInput, "correct the query, or check the tables it names".to_owned())
         }
+        LakeError::Engine { .. } if error.is_of_table() => (
+            Remedy::FixInput,
+            "restore the table's files, or the version of its log that has them".to_owned(),
+        ),
         LakeError::Engine { .. } => storage_help(),
         LakeError::Location { .. } => {
             (Remedy::FixInput, "give a folder or a URL such as file:///lake/orders".to_owned())

@@ -15,13 +15,14 @@ use lakebed_collect::{
     lineage::sql::{Dialect, lineage},
 };
 use lakebed_graph::{DriftReport, JoinGraph, compare};
-use lakebed_lake::{DeltaLake, LakeError, LakeOptions, SampleOptions};
+use lakebed_lake::{DeltaLake, LakeOptions, SampleOptions};
 use lakebed_layout::{
-    AlterOutcome, Lake, OptimizeOptions, OptimizeReport, alter_clustering, ddl, optimize,
+    AlterOutcome, Bin, Lake, OptimizeOptions, OptimizeReport, SelectionPolicy, alter_clustering,
+    ddl, optimize, select,
 };
 use lakebed_model::{
-    Bytes, Clock, FilterOperator, Instant, QueryRecord, QueryStatus, SystemClock, TableName,
-    Workload,
+    Bytes, Clock, FilterOperator, Instant, QueryRecord, QueryStatus, ScanUse, SystemClock,
+    TableName, Workload,
 };
 use lakebed_plan::{
     LakeEvidence, Layout, LayoutPlan, LoggedScan, PlannedAction, Settings, logged_scans, plan,
@@ -197,8 +198,8 @@ impl Pipeline {
             } else {
                 match self.lake.evidence(&table, &columns, &options).await {
                     Ok(found) => evidence.tables.push(found),
-                    Err(LakeError::Fault(fault)) if fault.is_of_table() => {
-                        evidence.left_out.insert(table, format!("cannot {}", with_causes(&fault)));
+                    Err(error) if error.is_of_table() => {
+                        evidence.left_out.insert(table, format!("cannot {}", with_causes(&error)));
                     }
                     Err(error) => return Err(error.into()),
                 }
@@ -260,7 +261,7 @@ impl Pipeline {
     }
 
     /// Checks that a plan's actions still fit their tables, and tells what each would rewrite now:
-    /// the table's size, or nothing where the keys are set already.
+    /// the table, or what does not follow the new keys yet where they are set already.
     ///
     /// # Errors
     /// Fails when a table is missing, unreadable or protected, has not the columns, or is laid out
@@ -269,13 +270,15 @@ impl Pipeline {
         let mut sizes = Vec::with_capacity(actions.len());
         for action in actions {
             let snapshot = self.lake.snapshot(&action.table).await?;
-            ddl::check_columns(&snapshot, &action.to.cluster_by)?;
+            ddl::resolved(&snapshot, &action.to.cluster_by)?;
             let current = Layout {
                 cluster_by: snapshot.cluster_by(),
                 partition_by: snapshot.partition_columns.clone(),
             };
             if current.is_same_as(&action.to) {
-                sizes.push(Bytes(0));
+                let target = snapshot.target_file_size(self.config.file_size()?);
+                let left = select(&snapshot, &SelectionPolicy::new(true, target))?;
+                sizes.push(left.bins.iter().map(Bin::bytes).sum());
             } else if current.is_same_as(&action.from) {
                 sizes.push(snapshot.bytes());
             } else {
@@ -366,7 +369,14 @@ impl Pipeline {
             what: format!("read predicate `{predicate}`: {error}"),
             help: "write it as it would stand after WHERE".to_owned(),
         })?;
-        let filters = read.scans.iter().flat_map(|scan| &scan.filters);
+        // Subqueries scan as well, the same table perhaps: then nothing says which scan is meant.
+        let is_own = |scan: &&ScanUse| scan.table.as_ref().is_some_and(|name| same(name, table));
+        let mut own = read.scans.iter().filter(is_own);
+        let scans: Vec<ScanUse> = match (own.next(), own.next()) {
+            (Some(only), None) => vec![only.clone()],
+            _ => Vec::new(),
+        };
+        let filters = scans.iter().flat_map(|scan| &scan.filters);
         let nulls = filters.filter(|filter| filter.operator == FilterOperator::IsNull);
         let nulls = nulls.map(|filter| filter.column.column.clone()).collect();
         let record = QueryRecord {
@@ -378,7 +388,7 @@ impl Pipeline {
             duration_ms: None,
             status: QueryStatus::Finished,
             joins: Vec::new(),
-            scans: read.scans,
+            scans,
             confidence: read.confidence,
         };
         let workload = Workload { records: vec![record], ..Workload::default() };
@@ -418,6 +428,11 @@ pub fn find_search(name: &str) -> Result<&'static dyn Search, Error> {
             ALL_SEARCHES.iter().map(|search| search.name()).collect::<Vec<_>>().join(", ")
         ),
     })
+}
+
+/// Tells whether two spellings name one table, as Spark's catalog has it.
+fn same(a: &TableName, b: &TableName) -> bool {
+    a.as_str().to_lowercase() == b.as_str().to_lowercase()
 }
 
 /// Quotes a table's name part by part, as Spark SQL does.

@@ -5,6 +5,8 @@ use std::error::Error;
 use datafusion::error::DataFusionError;
 use lakebed_layout::{LakeFault, LayoutError};
 
+use crate::tables::is_of_files;
+
 /// A lake operation that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LakeError {
@@ -50,6 +52,18 @@ pub enum LakeError {
         /// Where.
         location: String,
     },
+}
+
+impl LakeError {
+    /// Tells whether the fault is the table's own: other tables, and another try, are not affected.
+    #[must_use]
+    pub fn is_of_table(&self) -> bool {
+        match self {
+            Self::Fault(fault) => fault.is_of_table(),
+            Self::Engine { source, .. } => is_of_files(source),
+            _ => false,
+        }
+    }
 }
 
 /// Tells whether an operation failed because the engine may not use more memory.

@@ -12,7 +12,9 @@ use arrow::{
 };
 use datafusion::{common::Column, error::Result, logical_expr::Expr};
 use futures::StreamExt;
-use lakebed_layout::{Lake, TableSnapshot, action::AddFile, ddl, input_file};
+use lakebed_layout::{
+    Bin, Lake, SelectionPolicy, TableSnapshot, action::AddFile, ddl, input_file, select,
+};
 use lakebed_model::{Bytes, ColumnSpan, FileView, Literal, TableName};
 use lakebed_plan::{Layout, TableEvidence, TableSample};
 use serde_json::Value;
@@ -57,8 +59,17 @@ impl DeltaLake {
     ) -> Result<TableEvidence, LakeError> {
         let snapshot = self.snapshot(table).await?;
         let protected = snapshot.write_refusal();
-        let eligible_columns = eligible_columns(&snapshot);
         let target = snapshot.target_file_size(options.default_file_size);
+        // Without clustering columns nothing is declared, so nothing can be unfinished.
+        let pending = match snapshot.cluster_by().is_empty() {
+            true => Bytes(0),
+            false => select(&snapshot, &SelectionPolicy::new(true, target))?
+                .bins
+                .iter()
+                .map(Bin::bytes)
+                .sum(),
+        };
+        let eligible_columns = eligible_columns(&snapshot);
         let target_files = snapshot.bytes().0.div_ceil(target.0.max(1)).max(1);
         let columns: Vec<String> = eligible_columns.intersection(interesting).cloned().collect();
         let sample =
@@ -78,6 +89,7 @@ impl DeltaLake {
             target_files,
             eligible_columns,
             sample,
+            pending,
             protected,
         })
     }

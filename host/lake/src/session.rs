@@ -148,7 +148,8 @@ impl QuerySession {
             lake.add_table(reference.table(), reference.table())?;
             TableName::new(reference.table())
         } else {
-            lake_name(&lake, reference)
+            let parts = [reference.catalog(), reference.schema(), Some(reference.table())];
+            lake.named(&parts.into_iter().flatten().collect::<Vec<_>>().join("."))
         };
         let snapshot = lake.snapshot(&table).await?;
         let engine =
@@ -197,15 +198,6 @@ impl QuerySession {
         })?;
         Ok(files)
     }
-}
-
-/// Finds the lake's name of a table: as fully as the statement gives it, else shorter.
-fn lake_name(lake: &DeltaLake, reference: &TableReference) -> TableName {
-    let parts = [reference.catalog(), reference.schema(), Some(reference.table())];
-    let parts: Vec<&str> = parts.into_iter().flatten().collect();
-    let names = (0..parts.len()).map(|from| TableName::new(parts[from..].join(".")));
-    let mut known = names.filter(|name| lake.contains(name));
-    known.next().unwrap_or_else(|| TableName::new(reference.table()))
 }
 
 /// A session without our own rules and functions, for rewrites: types as stored, no views.

@@ -14,6 +14,7 @@ use deltalake::{
 use lakebed_compact::{NoPlugins, Plugins};
 use lakebed_layout::LakeFault;
 use lakebed_model::{Bytes, TableName};
+use parquet::errors::ParquetError;
 use url::Url;
 
 use crate::LakeError;
@@ -173,6 +174,15 @@ impl DeltaLake {
         })
     }
 
+    /// Finds the lake's name for a table as a statement spells it: with catalog and schema where the
+    /// lake has it so, else without.
+    #[must_use]
+    pub fn named(&self, spelled: &str) -> TableName {
+        let starts = spelled.match_indices('.').map(|(at, _)| at + 1);
+        let mut names = std::iter::once(0).chain(starts).map(|at| TableName::new(&spelled[at..]));
+        names.find(|name| self.contains(name)).unwrap_or_else(|| TableName::new(spelled))
+    }
+
     /// Opens a table's storage without reading its log.
     pub(crate) fn log_store(&self, table: &TableName) -> Result<LogStoreRef, LakeFault> {
         let location = self.location(table)?;
@@ -184,6 +194,13 @@ impl DeltaLake {
     /// Opens a table at its newest version.
     pub(crate) async fn open(&self, table: &TableName) -> Result<DeltaTable, LakeFault> {
         let location = self.location(table)?;
+        // A local folder that is missing is no storage that may answer later.
+        if location.to_file_path().is_ok_and(|path| !path.exists()) {
+            return Err(LakeFault::UnknownTable {
+                table: table.to_string(),
+                known: format!("there is nothing at {location}"),
+            });
+        }
         let builder = DeltaTableBuilder::from_url(location.clone())
             .map_err(|error| storage_fault("open", table, location, error))?;
         Box::pin(builder.load()).await.map_err(|error| match error {
@@ -252,9 +269,26 @@ fn is_damage(error: &delta_kernel::Error) -> bool {
         | Error::MissingProtocol
         | Error::MissingMetadataAndProtocol
         | Error::InvalidProtocol(_)
-        | Error::InvalidCheckpoint(_) => true,
+        | Error::InvalidCheckpoint(_)
+        | Error::Arrow(ArrowError::ParquetError(_)) => true,
+        Error::Parquet(error) => is_corrupt(error),
         _ => false,
     }
+}
+
+/// Parquet's errors about content; what storage answers comes as an external one.
+fn is_corrupt(error: &ParquetError) -> bool {
+    matches!(error, ParquetError::General(_) | ParquetError::EOF(_))
+}
+
+/// Tells whether an engine's failure lies in a table's own files: one is missing or is no Parquet.
+pub(crate) fn is_of_files(error: &(dyn std::error::Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |&cause| cause.source()).any(|cause| {
+        let missing = cause.downcast_ref::<object_store::Error>();
+        matches!(missing, Some(object_store::Error::NotFound { .. }))
+            || cause.downcast_ref::<ParquetError>().is_some_and(is_corrupt)
+            || matches!(cause.downcast_ref(), Some(ArrowError::ParquetError(_)))
+    })
 }
 
 pub(crate) fn storage_fault(

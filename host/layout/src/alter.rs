@@ -25,7 +25,7 @@ pub enum AlterOutcome {
 /// schema or protocol is never overwritten unseen.
 ///
 /// # Errors
-/// Fails as [`ddl::check_columns`], when the lake fails, or when other writers keep winning.
+/// Fails as [`ddl::resolved`], when the lake fails, or when other writers keep winning.
 pub async fn alter_clustering(
     lake: &dyn Lake,
     table: &TableName,

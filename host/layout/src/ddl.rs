@@ -3,7 +3,7 @@
 //! PROTOCOL.md, "Clustered Table": writer version 7 with the features `clustering` and
 //! `domainMetadata`, the columns in the domain `delta.clustering` as an array of name paths.
 
-use arrow::datatypes::{DataType, Schema};
+use arrow::datatypes::{DataType, FieldRef, Fields, Schema};
 use serde_json::{Value, json};
 
 use crate::{
@@ -100,12 +100,16 @@ pub(crate) fn writer_features(protocol: &Protocol) -> Vec<String> {
         .collect()
 }
 
-/// Checks clustering columns against a table, in the order delta-spark does.
+/// Checks clustering columns against a table, in the order delta-spark does, and returns them as the
+/// table spells them: like Spark's, names match whatever the case of their letters.
 ///
 /// # Errors
 /// Fails with Delta's error class when there are too many columns, one twice, one that does not
 /// exist, has no order, or has no statistics, or when the table must not be written.
-pub fn check_columns(snapshot: &TableSnapshot, cluster_by: &[String]) -> Result<(), LayoutError> {
+pub fn resolved(
+    snapshot: &TableSnapshot,
+    cluster_by: &[String],
+) -> Result<Vec<String>, LayoutError> {
     let table = snapshot.table.to_string();
     if let Some(reason) = snapshot.write_refusal() {
         return Err(LayoutError::Protected { table, reason });
@@ -117,8 +121,10 @@ pub fn check_columns(snapshot: &TableSnapshot, cluster_by: &[String]) -> Result<
             limit: MAX_COLUMNS,
         });
     }
-    for (position, column) in cluster_by.iter().enumerate() {
-        if cluster_by[..position].iter().any(|other| other.eq_ignore_ascii_case(column)) {
+    let spelled: Vec<String> =
+        cluster_by.iter().map(|column| as_spelled(&snapshot.schema, column)).collect();
+    for (position, column) in spelled.iter().enumerate() {
+        if spelled[..position].contains(column) {
             return Err(LayoutError::DuplicateColumn { table, column: column.clone() });
         }
         let Some(data_type) = column_type(&snapshot.schema, column) else {
@@ -145,7 +151,30 @@ pub fn check_columns(snapshot: &TableSnapshot, cluster_by: &[String]) -> Result<
             });
         }
     }
-    Ok(())
+    Ok(spelled)
+}
+
+/// Gives a dotted name the schema's letters, as far as the schema has it.
+fn as_spelled(schema: &Schema, dotted: &str) -> String {
+    let find = |fields: &Fields, name: &str| {
+        let same = |field: &&FieldRef| field.name().to_lowercase() == name.to_lowercase();
+        let exact = fields.iter().find(|field| field.name() == name);
+        exact.or_else(|| fields.iter().find(same)).cloned()
+    };
+    if let Some(field) = find(schema.fields(), dotted) {
+        return field.name().clone();
+    }
+    let mut fields = schema.fields().clone();
+    let mut parts = Vec::new();
+    for part in dotted.split('.') {
+        let Some(field) = find(&fields, part) else { return dotted.to_owned() };
+        parts.push(field.name().clone());
+        fields = match field.data_type() {
+            DataType::Struct(inner) => inner.clone(),
+            _ => Fields::empty(),
+        };
+    }
+    parts.join(".")
 }
 
 /// Returns how many leading columns get statistics: `delta.dataSkippingNumIndexedCols`, −1 for all.
@@ -194,15 +223,15 @@ pub fn is_orderable(data_type: &DataType) -> bool {
 /// the table has these columns already.
 ///
 /// # Errors
-/// As [`check_columns`].
+/// As [`resolved`].
 pub fn alter_actions(
     snapshot: &TableSnapshot,
     cluster_by: &[String],
     timestamp: i64,
 ) -> Result<Vec<Action>, LayoutError> {
-    check_columns(snapshot, cluster_by)?;
+    let cluster_by = &resolved(snapshot, cluster_by)?;
     let before = snapshot.cluster_by();
-    if before == cluster_by {
+    if before == *cluster_by {
         return Ok(Vec::new());
     }
     let mut actions = vec![Action::CommitInfo(json!({

@@ -201,7 +201,7 @@ impl QueryRecord {
 /// Statements that are nobody's workload, by reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SkipCounts {
-    /// The engine's own queries and commands that read no table data.
+    /// The engine's own queries, and statements that read no table.
     pub system: u64,
     /// Failed or cancelled statements.
     pub failed: u64,

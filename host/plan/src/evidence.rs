@@ -101,6 +101,8 @@ pub struct TableEvidence {
     pub eligible_columns: BTreeSet<String>,
     /// A uniform sample of the eligible columns.
     pub sample: TableSample,
+    /// Bytes of files that do not follow the declared clustering columns yet.
+    pub pending: Bytes,
     /// Why the table must not be rewritten, if so: fits after "the table is protected:".
     pub protected: Option<String>,
 }

@@ -54,6 +54,7 @@ impl Table {
             target_files: files,
             eligible_columns: BTreeSet::new(),
             sample: TableSample::default(),
+            pending: Bytes(0),
             protected: None,
         })
     }

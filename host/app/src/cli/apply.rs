@@ -65,6 +65,7 @@ pub(super) async fn run(
     let id = plan.id.clone();
     let budgets = plan.budgets();
     let actions: Vec<PlannedAction> = plan.actions.into_iter().map(Into::into).collect();
+    check_layouts(&actions)?;
     if let Some(Dialect::SparkSql) = arguments.emit {
         let statements: Vec<String> = actions.iter().flat_map(spark_sql).collect();
         if output.is_json() {
@@ -119,6 +120,24 @@ fn read_plan(path: Option<&std::path::Path>) -> Result<PlanView, Error> {
     };
     serde_json::from_str(&text)
         .map_err(|error| Error::Content { path, reason: format!("not a plan: {error}") })
+}
+
+/// A plan may have been edited by hand.
+fn check_layouts(actions: &[PlannedAction]) -> Result<(), Error> {
+    for action in actions {
+        let fault = if action.to.cluster_by.is_empty() {
+            "has no clustering columns"
+        } else if !action.to.partition_by.is_empty() {
+            "partitions, which a clustered table cannot be"
+        } else {
+            continue;
+        };
+        return Err(Error::Usage {
+            what: format!("apply the plan to table `{}`: its layout {fault}", action.table),
+            help: "set cluster_by of the action's `to`, or plan again".to_owned(),
+        });
+    }
+    Ok(())
 }
 
 /// `OPTIMIZE … FULL` because a change of keys alone leaves old files as they are.

@@ -92,7 +92,7 @@ pub(super) async fn run(
     arguments: Arguments,
     output: &mut Output,
 ) -> Result<(), Error> {
-    let table = TableName::new(&arguments.table);
+    let table = pipeline.lake.named(&arguments.table);
     pipeline.lake.location(&table)?;
     let (chain, mut row_keys) = match (&arguments.iterators, &arguments.chain) {
         (Some(text), _) => (parse_string(&table, text)?, Vec::new()),

@@ -57,7 +57,7 @@ pub(super) async fn run(
             .line(format!("note: {degenerate}; a score by min-max normalization tells nothing"))?;
     }
     if graph.edges().iter().any(|edge| !edge.stats.assumed.is_empty()) {
-        output.line("note: ~ stands before what the history does not tell of a join: the mean of the others")?;
+        output.line("note: ~ stands before what nothing tells of a join: the mean of the others, or 0 where there are none")?;
     }
     Ok(())
 }

@@ -84,7 +84,7 @@ impl Output {
 /// Says in one line how much of a history could be read.
 pub(super) fn parse_summary(report: &ParseReport) -> String {
     let mut text = format!(
-        "{} statements: {} read in full, {} in part, {} not; left out: {} of the engine's own, {} failed, {} cached, {} duplicate",
+        "{} statements: {} read in full, {} in part, {} not; left out: {} without a table of the workload, {} failed, {} cached, {} duplicate",
         report.statements,
         report.parsed,
         report.partial,

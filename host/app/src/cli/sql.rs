@@ -59,7 +59,7 @@ pub(super) async fn run(
 /// A table of the lake, or one given by its location.
 fn resolve(pipeline: &Pipeline, table: &TableReference) -> Result<(DeltaLake, TableName), Error> {
     match table {
-        TableReference::Name(name) => Ok((pipeline.lake.clone(), TableName::new(name))),
+        TableReference::Name(name) => Ok((pipeline.lake.clone(), pipeline.lake.named(name))),
         TableReference::Location(location) => {
             let mut lake = pipeline.lake.clone();
             lake.add_table(location, location)?;

@@ -110,6 +110,7 @@ mod tests {
             target_files: 4,
             eligible_columns: BTreeSet::new(),
             sample: TableSample::default(),
+            pending: Bytes(0),
             protected: None,
         };
         let scan = |low: i64, high: i64| {

@@ -174,19 +174,25 @@ impl<'a> Prospect<'a> {
         without_superfluous(prefer_even(self.worthwhile()))
     }
 
-    /// Lists the candidates that pay, and save more than the declared layout would.
+    /// Lists the candidates that pay, and save more than the declared layout would; that one itself
+    /// too while files do not follow it yet.
     fn worthwhile(&self) -> Vec<Candidate> {
         let declared = self.candidates.iter().find(|candidate| self.is_current(candidate));
         let least = declared.map_or(0.0, |candidate| candidate.estimate.expected_bytes.max(0.0));
         self.candidates
             .iter()
             .filter(|candidate| {
+                let saves = candidate.estimate.expected_bytes;
                 candidate.npv > 0.0
                     && candidate.estimate.low_bytes > 0.0
-                    && candidate.estimate.expected_bytes > least
+                    && (saves > least || self.is_unfinished(candidate))
             })
             .cloned()
             .collect()
+    }
+
+    fn is_unfinished(&self, candidate: &Candidate) -> bool {
+        self.is_current(candidate) && self.evidence.pending > Bytes(0)
     }
 
     fn is_current(&self, candidate: &Candidate) -> bool {
@@ -233,7 +239,7 @@ impl<'a> Prospect<'a> {
         });
         if let Some(best) = best {
             let story = self.story(graph);
-            let why = if self.is_current(best) {
+            let why = if self.is_current(best) && !self.is_unfinished(best) {
                 format!("already {}: OPTIMIZE keeps it that way", self.evidence.current)
             } else if let Some(why) = story.worthless(best, settings) {
                 why

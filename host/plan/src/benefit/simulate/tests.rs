@@ -37,6 +37,7 @@ fn evidence(target_files: u64, columns: &[(&str, Column)]) -> TableEvidence {
             rows: columns[0].1.len(),
             columns: columns.iter().map(|(name, v)| ((*name).to_owned(), v.clone())).collect(),
         },
+        pending: Bytes(0),
         protected: None,
     }
 }
