@@ -52,14 +52,14 @@ fn lake_without_tables_says_so() {
 
 #[test]
 fn statement_that_is_none_is_refused_with_position_and_expectation() {
-    insta::assert_snapshot!(failure(&["sql", "VACUUM orders"]), @r"
+    insta::assert_snapshot!(failure(&["sql", "TRUNCATE orders"]), @r"
     exit code 2
-    error: failed to parse statement at byte 0: expected SELECT, WITH, ALTER TABLE, OPTIMIZE, DESCRIBE DETAIL or DESCRIBE HISTORY, found `VACUUM`
+    error: failed to parse statement at byte 0: expected SELECT, CREATE TABLE, ALTER TABLE, INSERT INTO, DELETE FROM, OPTIMIZE, ANALYZE TABLE or DESCRIBE, found `TRUNCATE`
     help: correct the statement or choose other columns
     ");
     insta::assert_snapshot!(failure(&["sql", "OPTIMIZE orders ZORDER BY (o_orderkey)"]), @r"
     exit code 2
-    error: failed to parse statement at byte 16: expected the end of the statement, found `ZORDER`
+    error: failed to run OPTIMIZE … ZORDER BY (o_orderkey) on table `orders` [DELTA_CLUSTERING_WITH_ZORDER_BY]: the columns are the table's: set them with ALTER TABLE … CLUSTER BY (…)
     help: correct the statement or choose other columns
     ");
 }

@@ -37,6 +37,7 @@ impl Readings {
             location: folder.path().join("readings").to_string_lossy().into_owned(),
             schema: batch(&[]).schema(),
             properties: properties.iter().map(own).collect::<BTreeMap<_, _>>(),
+            ..NewTable::default()
         };
         let files = files.iter().map(|rows| vec![batch(rows)]).collect();
         runtime(lake.create_table(new, files, None, Instant::from_epoch_ms(1))).unwrap();

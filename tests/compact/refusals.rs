@@ -1,6 +1,6 @@
 //! What compaction refuses, in which words, and that the table is as before.
 
-use std::{collections::BTreeMap, fs, sync::Arc};
+use std::{fs, sync::Arc};
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use lakebed_lake::NewTable;
@@ -148,7 +148,7 @@ fn guest_that_fails_in_the_middle_leaves_no_file() {
         name: TableName::new("t"),
         location: folder.path().join("t").to_string_lossy().into_owned(),
         schema: batch.schema(),
-        properties: BTreeMap::new(),
+        ..NewTable::default()
     };
     runtime(lake.create_table(new, vec![vec![batch]], None, Instant::from_epoch_ms(1))).unwrap();
     let before = files_of(&folder.path().join("t"));

@@ -2,6 +2,8 @@
 
 mod faults;
 mod metadata;
+mod model;
 mod protected;
 mod spark_tables;
+mod statements;
 mod writers;

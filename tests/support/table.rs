@@ -47,6 +47,7 @@ impl Numbers {
             location: folder.join("t").to_string_lossy().into_owned(),
             schema: Self::rows(0, 0).schema(),
             properties: properties.iter().map(own).collect::<BTreeMap<_, _>>(),
+            ..NewTable::default()
         };
         let file = |file| vec![Self::rows(file * rows_per_file, (file + 1) * rows_per_file)];
         let created = lake.create_table(new, (0..files).map(file).collect(), None, NOW);

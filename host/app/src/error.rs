@@ -5,7 +5,7 @@ use std::{error::Error as StdError, path::PathBuf};
 use arrow::error::ArrowError;
 use lakebed_collect::CollectError;
 use lakebed_graph::GraphError;
-use lakebed_lake::{LakeError, is_out_of_memory};
+use lakebed_lake::{LakeError, is_out_of_memory, is_violation};
 use lakebed_layout::{LakeFault, LayoutError};
 use lakebed_model::Bytes;
 use lakebed_plan::PlanError;
@@ -281,6 +281,8 @@ fn layout_remedy(error: &LayoutError) -> (Remedy, String) {
         | LayoutError::UnsupportedType { .. }
         | LayoutError::MissingStats { .. }
         | LayoutError::FullWithoutColumns { .. }
+        | LayoutError::Property { .. }
+        | LayoutError::NotAllowed { .. }
         | LayoutError::Statement { .. } => {
             (Remedy::FixInput, "correct the statement or choose other columns".to_owned())
         }
@@ -328,6 +330,15 @@ fn lake_remedy(error: &LakeError) -> (Remedy, String) {
         LakeError::Layout(error) => layout_remedy(error),
         LakeError::Query { .. } | LakeError::Engine { .. } if is_out_of_memory(error) => {
             memory_help()
+        }
+        LakeError::Query { .. } | LakeError::Engine { .. } if is_violation(error) => {
+            (Remedy::FixInput, "correct the rows: nothing of them was written".to_owned())
+        }
+        LakeError::Insert { .. } => {
+            (Remedy::FixInput, "give the query the table's columns, or list others".to_owned())
+        }
+        LakeError::NoVersion { .. } => {
+            (Remedy::FixInput, "choose one of the versions that DESCRIBE HISTORY lists".to_owned())
         }
         LakeError::Query { .. } => {
             (Remedy::FixInput, "correct the query, or check the tables it names".to_owned())

@@ -2,24 +2,29 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use arrow::{array::RecordBatch, datatypes::SchemaRef};
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use arrow::{
+    array::RecordBatch,
+    datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit},
+};
+use datafusion::{
+    execution::SendableRecordBatchStream, physical_plan::stream::RecordBatchStreamAdapter,
+};
 use deltalake::kernel::{StructType, engine::arrow_conversion::TryIntoKernel};
 use futures::stream;
 use lakebed_layout::{
     Lake, LayoutError, PutOutcome, Replacement, RewriteOutput, TableSnapshot,
-    action::{Action, AddFile, Protocol},
+    action::{Action, AddFile},
     commit_replacement,
     conflict::Scope,
-    ddl,
+    ddl, properties,
 };
-use lakebed_model::{Instant, TableName};
+use lakebed_model::{Bytes, Instant, TableName};
 use serde_json::json;
 
 use crate::{
     DeltaLake, LakeError,
     tables::storage_fault,
-    write::{WriteSpec, write_files},
+    write::{Cut, WriteSpec, write_files},
 };
 
 /// A table to create.
@@ -31,8 +36,25 @@ pub struct NewTable {
     pub location: String,
     /// Its columns.
     pub schema: SchemaRef,
+    /// Clustering columns, as dotted names.
+    pub cluster_by: Vec<String>,
+    /// Description.
+    pub comment: Option<String>,
     /// Table properties.
     pub properties: BTreeMap<String, String>,
+}
+
+impl Default for NewTable {
+    fn default() -> Self {
+        Self {
+            name: TableName::new(""),
+            location: String::new(),
+            schema: Arc::new(Schema::empty()),
+            cluster_by: Vec::new(),
+            comment: None,
+            properties: BTreeMap::new(),
+        }
+    }
 }
 
 impl DeltaLake {
@@ -45,61 +67,92 @@ impl DeltaLake {
     /// Fails when the location holds a table already, or storage fails; then nothing is left.
     pub async fn create_table(
         &mut self,
-        new: NewTable,
+        mut new: NewTable,
         files: Vec<Vec<RecordBatch>>,
         target_files: Option<u64>,
         now: Instant,
     ) -> Result<u64, LakeError> {
-        self.add_table(new.name.as_str(), &new.location)?;
-        let table = &new.name;
-        let location = self.location(table)?.clone();
-        if let Ok(path) = location.to_file_path() {
-            std::fs::create_dir_all(&path)
-                .map_err(|error| storage_fault("create", table, &location, error))?;
-        }
-        let indexed = ddl::DEFAULT_INDEXED_COLUMNS;
-        let adds = self.write_appended(table, &new.schema, files, indexed, now).await?;
-        let mut properties = new.properties.clone();
+        self.prepare_new(&mut new)?;
+        let rows_per_file: Vec<u64> = files
+            .iter()
+            .map(|file| file.iter().map(|b| u64::try_from(b.num_rows()).unwrap_or(0)).sum())
+            .collect();
+        let rows = in_memory(&new.schema, files.into_iter().flatten().collect());
+        let adds = self.write_new(&new, rows, Cut::Rows(&rows_per_file), now).await?;
         if let Some(files) = target_files {
             let bytes: u64 = adds.iter().map(|add| add.size).sum();
             let size = bytes.div_ceil(files.max(1)).max(1);
-            properties.insert("delta.targetFileSize".to_owned(), size.to_string());
+            new.properties.insert("delta.targetFileSize".to_owned(), size.to_string());
         }
-        let kernel_schema: StructType =
-            new.schema.as_ref().try_into_kernel().map_err(|error: arrow::error::ArrowError| {
-                storage_fault("describe the schema of", table, &location, error)
-            })?;
-        let schema_text = serde_json::to_string(&kernel_schema)
-            .map_err(|error| storage_fault("describe the schema of", table, &location, error))?;
+        self.commit_new(&new, "CREATE TABLE AS SELECT", adds, now).await
+    }
+
+    /// Creates a table without rows.
+    ///
+    /// # Errors
+    /// Fails as [`DeltaLake::create_table`].
+    pub async fn create_empty_table(
+        &mut self,
+        mut new: NewTable,
+        now: Instant,
+    ) -> Result<u64, LakeError> {
+        self.prepare_new(&mut new)?;
+        self.commit_new(&new, "CREATE TABLE", Vec::new(), now).await
+    }
+
+    /// Creates a table from a query; its columns are those of the answer. Returns the version and
+    /// how many rows were written.
+    ///
+    /// # Errors
+    /// Fails as [`DeltaLake::create_table`], and when the query fails.
+    pub async fn create_table_as(
+        &mut self,
+        mut new: NewTable,
+        query: &str,
+        file_size: Bytes,
+        now: Instant,
+    ) -> Result<(u64, u64), LakeError> {
+        let mut session = self.session();
+        let frame = session.frame(query).await?;
+        new.schema = Arc::new(storable(frame.schema().as_arrow()));
+        self.prepare_new(&mut new)?;
+        let rows = frame
+            .execute_stream()
+            .await
+            .map_err(|source| LakeError::Query { sql: query.to_owned(), source })?;
+        let adds = self.write_new(&new, rows, Cut::Bytes(file_size.0), now).await?;
+        let rows = adds.iter().filter_map(AddFile::rows).sum();
+        let version = self.commit_new(&new, "CREATE TABLE AS SELECT", adds, now).await?;
+        Ok((version, rows))
+    }
+
+    /// Checks a table's definition and makes its folder.
+    fn prepare_new(&mut self, new: &mut NewTable) -> Result<(), LakeError> {
+        let snapshot = as_if_created(new);
+        properties::check(new.name.as_str(), &new.properties, true)?;
+        new.cluster_by = ddl::resolved(&snapshot, &new.cluster_by)?;
+        self.add_table(new.name.as_str(), &new.location)?;
+        let location = self.location(&new.name)?.clone();
+        if let Ok(path) = location.to_file_path() {
+            std::fs::create_dir_all(&path)
+                .map_err(|error| storage_fault("create", &new.name, &location, error))?;
+        }
+        Ok(())
+    }
+
+    async fn commit_new(
+        &self,
+        new: &NewTable,
+        operation: &str,
+        adds: Vec<AddFile>,
+        now: Instant,
+    ) -> Result<u64, LakeError> {
+        let table = &new.name;
+        let location = self.location(table)?.clone();
         let id = self.unique_id();
-        let mut actions = vec![
-            Action::CommitInfo(json!({
-                "timestamp": now.epoch_ms(),
-                "operation": "CREATE TABLE AS SELECT",
-                "operationParameters": {
-                    "isManaged": "false", "partitionBy": "[]",
-                    "properties": serde_json::to_string(&properties).unwrap_or_default(),
-                },
-                "isolationLevel": "Serializable",
-                "isBlindAppend": true,
-                "engineInfo": lakebed_layout::engine_info(),
-            })),
-            Action::Protocol(Protocol {
-                min_reader_version: 1,
-                min_writer_version: 2,
-                reader_features: None,
-                writer_features: None,
-            }),
-            Action::Metadata(json!({
-                "id": id,
-                "format": { "provider": "parquet", "options": {} },
-                "schemaString": schema_text,
-                "partitionColumns": [],
-                "configuration": properties,
-                "createdTime": now.epoch_ms(),
-            })),
-        ];
         let paths: Vec<String> = adds.iter().map(|add| add.path.clone()).collect();
+        let mut actions = first_actions(new, operation, &id, &adds, now)
+            .map_err(|error| storage_fault("describe the schema of", table, &location, error))?;
         actions.extend(adds.into_iter().map(|add| Action::Add(Box::new(add))));
         match self.put_if_absent(table, 0, &actions).await {
             Ok(PutOutcome::Committed) => Ok(0),
@@ -119,6 +172,17 @@ impl DeltaLake {
         }
     }
 
+    async fn write_new(
+        &self,
+        new: &NewTable,
+        rows: SendableRecordBatchStream,
+        cut: Cut<'_>,
+        now: Instant,
+    ) -> Result<Vec<AddFile>, LakeError> {
+        let indexed = ddl::indexed_columns(&as_if_created(new));
+        self.write_rows(&new.name, &new.schema, &new.cluster_by, indexed, rows, cut, now).await
+    }
+
     /// Appends rows in one file and one commit; returns the version.
     ///
     /// # Errors
@@ -134,16 +198,29 @@ impl DeltaLake {
         if let Some(reason) = snapshot.write_refusal() {
             return Err(LayoutError::Protected { table: table.to_string(), reason }.into());
         }
-        let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
-        let indexed = ddl::indexed_columns(&snapshot);
-        let schema = Arc::clone(&snapshot.schema);
-        let adds = self.write_appended(table, &schema, vec![batches], indexed, now).await?;
-        let rows = u64::try_from(rows).unwrap_or(u64::MAX);
-        let output = RewriteOutput { adds, rows_in: rows, rows_out: rows, steps: Vec::new() };
+        let rows = in_memory(&snapshot.schema, batches);
+        let output = self.write_appended(&snapshot, rows, Cut::Rows(&[]), now).await?;
         self.commit_append(&snapshot, &output, now).await
     }
 
-    async fn commit_append(
+    /// Writes rows as new files of a table, to be committed by the caller.
+    pub(crate) async fn write_appended(
+        &self,
+        snapshot: &TableSnapshot,
+        rows: SendableRecordBatchStream,
+        cut: Cut<'_>,
+        now: Instant,
+    ) -> Result<RewriteOutput, LakeError> {
+        let indexed = ddl::indexed_columns(snapshot);
+        let keys = snapshot.cluster_by();
+        let adds =
+            self.write_rows(&snapshot.table, &snapshot.schema, &keys, indexed, rows, cut, now);
+        let adds = adds.await?;
+        let rows = adds.iter().filter_map(AddFile::rows).sum();
+        Ok(RewriteOutput { adds, rows_in: rows, rows_out: rows, steps: Vec::new() })
+    }
+
+    pub(crate) async fn commit_append(
         &self,
         snapshot: &TableSnapshot,
         output: &RewriteOutput,
@@ -192,24 +269,23 @@ impl DeltaLake {
         }
     }
 
-    async fn write_appended(
+    #[expect(clippy::too_many_arguments, reason = "what a file is made of, for tables old and new")]
+    async fn write_rows(
         &self,
         table: &TableName,
         schema: &SchemaRef,
-        files: Vec<Vec<RecordBatch>>,
+        keys: &[String],
         indexed_columns: usize,
+        rows: SendableRecordBatchStream,
+        cut: Cut<'_>,
         now: Instant,
     ) -> Result<Vec<AddFile>, LakeError> {
-        let rows_per_file: Vec<u64> = files
-            .iter()
-            .map(|file| file.iter().map(|b| u64::try_from(b.num_rows()).unwrap_or(0)).sum())
-            .collect();
         let spec = WriteSpec {
             store: self.log_store(table)?.object_store(None),
             prefix: self.unique_id(),
             schema: Arc::clone(schema),
             indexed_columns,
-            stats_columns: Vec::new(),
+            stats_columns: keys.to_vec(),
             row_group_rows: self.options.row_group_rows,
             threads: self.options.threads.get(),
             tags: BTreeMap::new(),
@@ -217,12 +293,125 @@ impl DeltaLake {
             modification_time: now.epoch_ms(),
             data_change: true,
         };
-        let batches = stream::iter(files.into_iter().flatten().map(Ok));
-        let rows = Box::pin(RecordBatchStreamAdapter::new(Arc::clone(schema), batches));
-        let written =
-            Box::pin(write_files(rows, &rows_per_file, &spec)).await.map_err(|source| {
-                LakeError::Engine { action: "write files of", table: table.to_string(), source }
-            })?;
+        let written = Box::pin(write_files(rows, cut, &spec)).await.map_err(|source| {
+            LakeError::Engine { action: "write files of", table: table.to_string(), source }
+        })?;
         Ok(written.adds)
+    }
+}
+
+fn in_memory(schema: &SchemaRef, batches: Vec<RecordBatch>) -> SendableRecordBatchStream {
+    let batches = stream::iter(batches.into_iter().map(Ok));
+    Box::pin(RecordBatchStreamAdapter::new(Arc::clone(schema), batches))
+}
+
+/// The table as it will be, for the checks that tables undergo.
+fn as_if_created(new: &NewTable) -> TableSnapshot {
+    TableSnapshot {
+        table: new.name.clone(),
+        location: new.location.clone(),
+        version: 0,
+        schema: Arc::clone(&new.schema),
+        protocol: properties::protocol_for(&new.schema, &new.properties, &new.cluster_by),
+        metadata: serde_json::Value::Null,
+        properties: new.properties.clone(),
+        partition_columns: Vec::new(),
+        clustering: (!new.cluster_by.is_empty()).then(|| ddl::domain(&new.cluster_by)),
+        files: Vec::new(),
+    }
+}
+
+/// The actions of version 0, all but the files.
+fn first_actions(
+    new: &NewTable,
+    operation: &str,
+    id: &str,
+    adds: &[AddFile],
+    now: Instant,
+) -> Result<Vec<Action>, Box<dyn std::error::Error + Send + Sync>> {
+    let schema: StructType = new.schema.as_ref().try_into_kernel()?;
+    let schema = serde_json::to_string(&schema)?;
+    let rows: u64 = adds.iter().filter_map(AddFile::rows).sum();
+    let mut metadata = json!({
+        "id": id,
+        "format": { "provider": "parquet", "options": {} },
+        "schemaString": schema,
+        "partitionColumns": [],
+        "configuration": new.properties,
+        "createdTime": now.epoch_ms(),
+    });
+    if let Some(comment) = &new.comment {
+        metadata["description"] = json!(comment);
+    }
+    let mut actions = vec![
+        Action::CommitInfo(json!({
+            "timestamp": now.epoch_ms(),
+            "operation": operation,
+            "operationParameters": {
+                "isManaged": "false",
+                "description": new.comment,
+                "partitionBy": "[]",
+                "clusterBy": serde_json::to_string(&new.cluster_by)?,
+                "properties": serde_json::to_string(&new.properties)?,
+            },
+            "isolationLevel": "Serializable",
+            "isBlindAppend": true,
+            "operationMetrics": {
+                "numFiles": adds.len().to_string(),
+                "numOutputRows": rows.to_string(),
+                "numOutputBytes": adds.iter().map(|add| add.size).sum::<u64>().to_string(),
+            },
+            "engineInfo": lakebed_layout::engine_info(),
+        })),
+        Action::Protocol(properties::protocol_for(&new.schema, &new.properties, &new.cluster_by)),
+        Action::Metadata(metadata),
+    ];
+    if !new.cluster_by.is_empty() {
+        actions.push(Action::DomainMetadata(ddl::domain(&new.cluster_by)));
+    }
+    Ok(actions)
+}
+
+/// The columns of an answer as Delta can store them: no views, no unsigned or wide integers, times in
+/// microseconds; a column without a type holds nothing but nulls and becomes text.
+fn storable(schema: &Schema) -> Schema {
+    let fields = schema.fields().iter().map(|field| storable_field(field)).collect::<Vec<_>>();
+    Schema::new(fields)
+}
+
+fn storable_field(field: &Field) -> Field {
+    Field::new(field.name(), storable_type(field.data_type()), true)
+}
+
+fn storable_type(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Null | DataType::LargeUtf8 | DataType::Utf8View => DataType::Utf8,
+        DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
+            DataType::Binary
+        }
+        DataType::UInt8 => DataType::Int16,
+        DataType::UInt16 => DataType::Int32,
+        DataType::UInt32 | DataType::UInt64 => DataType::Int64,
+        DataType::Float16 => DataType::Float32,
+        DataType::Date64 => DataType::Date32,
+        DataType::Timestamp(_, zone) => {
+            DataType::Timestamp(TimeUnit::Microsecond, zone.as_ref().map(|_| "UTC".into()))
+        }
+        DataType::Decimal32(precision, scale) | DataType::Decimal64(precision, scale) => {
+            DataType::Decimal128(*precision, *scale)
+        }
+        DataType::Dictionary(_, values) => storable_type(values),
+        DataType::List(element)
+        | DataType::LargeList(element)
+        | DataType::ListView(element)
+        | DataType::LargeListView(element)
+        | DataType::FixedSizeList(element, _) => {
+            let element = storable_type(element.data_type());
+            DataType::List(Arc::new(Field::new("element", element, true)))
+        }
+        DataType::Struct(fields) => {
+            DataType::Struct(fields.iter().map(|field| storable_field(field)).collect())
+        }
+        other => other.clone(),
     }
 }

@@ -5,6 +5,7 @@ use std::error::Error;
 use datafusion::error::DataFusionError;
 use lakebed_layout::{LakeFault, LayoutError};
 
+use crate::rules::Violation;
 use crate::tables::is_of_files;
 
 /// A lake operation that failed.
@@ -35,6 +36,24 @@ pub enum LakeError {
         /// The engine's error.
         #[source]
         source: DataFusionError,
+    },
+    /// The table has no such version.
+    #[error("read table `{table}` at {asked}: {known}")]
+    NoVersion {
+        /// The table.
+        table: String,
+        /// The version or instant asked for.
+        asked: String,
+        /// What there is instead.
+        known: String,
+    },
+    /// The rows of an INSERT do not fit the table's columns.
+    #[error("insert into table `{table}`: {reason}")]
+    Insert {
+        /// The table.
+        table: String,
+        /// What does not fit.
+        reason: String,
     },
     /// The location is no URL and no path.
     #[error("open lake at `{location}`: {reason}")]
@@ -71,6 +90,12 @@ impl LakeError {
 pub fn is_out_of_memory(error: &(dyn Error + 'static)) -> bool {
     std::iter::successors(Some(error), |&cause| cause.source())
         .any(|cause| matches!(cause.downcast_ref(), Some(DataFusionError::ResourcesExhausted(_))))
+}
+
+/// Tells whether an operation failed because a row breaks a rule of its table.
+#[must_use]
+pub fn is_violation(error: &(dyn Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |&cause| cause.source()).any(|cause| cause.is::<Violation>())
 }
 
 /// Cuts a statement for an error message.

@@ -47,8 +47,7 @@ impl DeltaLake {
         if own.exists(&name).await? {
             return own.append(&name, vec![records], now).await;
         }
-        let properties = std::collections::BTreeMap::new();
-        let new = NewTable { name: name.clone(), location, schema, properties };
+        let new = NewTable { name: name.clone(), location, schema, ..NewTable::default() };
         match own.create_table(new, vec![vec![records.clone()]], None, now).await {
             // Somebody else was first.
             Err(LakeError::TableExists { .. }) => own.append(&name, vec![records], now).await,

@@ -7,8 +7,10 @@
 //!
 //! Spans: `rewrite{table}`, `query`, `sample{table}`; fields `files`, `rows`, `bytes`.
 
+mod analyze;
 mod chain;
 mod create;
+mod dml;
 mod error;
 mod evidence;
 mod history;
@@ -16,15 +18,21 @@ mod integers;
 mod lift;
 mod log;
 mod rewrite;
+mod rules;
 mod session;
 mod snapshot;
 mod stats;
 mod tables;
+mod vectors;
+mod versions;
 mod write;
 
+pub use analyze::AnalyzeReport;
 pub use create::NewTable;
-pub use error::{LakeError, is_out_of_memory};
+pub use dml::DmlReport;
+pub use error::{LakeError, is_out_of_memory, is_violation};
 pub use evidence::SampleOptions;
 pub use history::RecordTable;
+pub use rules::Violation;
 pub use session::{QueryOutcome, QuerySession, ScanCost};
 pub use tables::{DeltaLake, LakeOptions};

@@ -131,6 +131,34 @@ impl DeltaLake {
         Ok(infos)
     }
 
+    /// Lists the versions whose commit the log still has, newest first, each with its time in epoch
+    /// milliseconds; times go back with the versions even where clocks did not.
+    pub(crate) async fn commit_times(
+        &self,
+        table: &TableName,
+    ) -> Result<Vec<(u64, i64)>, LakeError> {
+        let location = self.location(table)?;
+        let store = self.log_store(table)?;
+        let objects = store.object_store(None);
+        let mut times: Vec<(u64, i64)> = Vec::new();
+        for (version, info) in self.commit_infos(table).await? {
+            let own = info.get("inCommitTimestamp").and_then(Value::as_i64);
+            let time = match own {
+                Some(time) => time,
+                None => {
+                    let path = store.log_path().clone().join(format!("{version:020}.json"));
+                    let head = objects.head(&path).await.map_err(|error| {
+                        storage_fault("read the log of", table, location, error)
+                    })?;
+                    head.last_modified.timestamp_millis()
+                }
+            };
+            let later = times.last().map_or(i64::MAX, |(_, later)| *later);
+            times.push((version, time.min(later)));
+        }
+        Ok(times)
+    }
+
     /// Writes a checkpoint every [`CHECKPOINT_INTERVAL`] versions. A commit stands without one, so a
     /// failure is only logged.
     async fn checkpoint_when_due(&self, table: &TableName, version: u64) {

@@ -32,7 +32,7 @@ use lakebed_model::TableName;
 
 use crate::{
     DeltaLake, chain, session,
-    write::{WriteSpec, equal_parts, write_files},
+    write::{Cut, WriteSpec, equal_parts, write_files},
 };
 
 /// Rows of the sample that ranks are learned from.
@@ -74,7 +74,7 @@ impl DeltaLake {
         let stream = order(frame, &task.order, &sample)?.execute_stream().await?;
         let spec = self.write_spec(task, schema)?;
         let parts = equal_parts(planned_rows, task.target_files);
-        let written = write_files(stream, &parts, &spec).await?;
+        let written = write_files(stream, Cut::Rows(&parts), &spec).await?;
         let counts = chained
             .map(|counts| counts.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone());
         let (rows_in, steps) = counts.map_or((planned_rows, Vec::new()), |c| (c.rows_in, c.steps));

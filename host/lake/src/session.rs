@@ -10,14 +10,19 @@ use datafusion::{
     execution::{FunctionRegistry, SessionState, SessionStateBuilder},
     logical_expr::LogicalPlan,
     physical_plan::{ExecutionPlan, collect},
-    prelude::{SessionConfig, SessionContext},
+    prelude::{DataFrame, SessionConfig, SessionContext},
 };
 use datafusion_spark::SessionStateBuilderSpark;
 use deltalake::delta_datafusion::DeltaScanNext;
 use lakebed_layout::Lake;
 use lakebed_model::TableName;
 
-use crate::{DeltaLake, LakeError, integers::SparkIntegers, lift::LiftRanges};
+use crate::{
+    DeltaLake, LakeError,
+    integers::SparkIntegers,
+    lift::LiftRanges,
+    versions::{self, Version, Versioned},
+};
 
 /// The schema under which Spark takes a table's name for its location: ``delta.`/lake/orders` ``.
 const BY_LOCATION: &str = "delta";
@@ -66,7 +71,13 @@ impl DeltaLake {
     /// Opens a session: Spark's SQL dialect and functions over DataFusion.
     #[must_use]
     pub fn session(&self) -> QuerySession {
-        let config = config(self)
+        self.session_with(self.options.threads.get())
+    }
+
+    /// Opens a session whose scans use this many threads.
+    pub(crate) fn session_with(&self, threads: usize) -> QuerySession {
+        let config = SessionConfig::new()
+            .with_target_partitions(threads)
             .set_str("datafusion.sql_parser.dialect", "spark")
             .set_bool("datafusion.execution.parquet.pushdown_filters", true)
             .set_bool("datafusion.execution.parquet.reorder_filters", true);
@@ -100,8 +111,7 @@ impl QuerySession {
     /// Fails when the query does not parse, names an unknown table, or fails while running.
     pub async fn run(&mut self, sql: &str) -> Result<QueryOutcome, LakeError> {
         let fail = |source| LakeError::Query { sql: sql.to_owned(), source };
-        self.prepare(sql).await?;
-        let frame = Box::pin(self.context.sql(sql)).await.map_err(fail)?;
+        let frame = self.frame(sql).await?;
         let schema = Arc::clone(frame.schema().inner());
         let state = self.context.state();
         let logical = state.optimize(frame.logical_plan()).map_err(fail)?;
@@ -114,16 +124,47 @@ impl QuerySession {
         Ok(QueryOutcome { schema, batches, cost })
     }
 
+    /// Plans a query, to be run by the caller.
+    ///
+    /// # Errors
+    /// Fails when the query does not parse or names an unknown table or column.
+    pub(crate) async fn frame(&mut self, sql: &str) -> Result<DataFrame, LakeError> {
+        let text = self.open_tables(sql).await?;
+        Box::pin(self.context.sql(&text))
+            .await
+            .map_err(|source| LakeError::Query { sql: sql.to_owned(), source })
+    }
+
+    pub(crate) const fn context(&self) -> &SessionContext {
+        &self.context
+    }
+
+    pub(crate) fn into_context(self) -> SessionContext {
+        self.context
+    }
+
     /// Opens the tables a query names, unless this session has them open: what [`QuerySession::run`]
     /// would otherwise do first.
     ///
     /// # Errors
     /// Fails when the query does not parse or a table cannot be opened.
     pub async fn prepare(&mut self, sql: &str) -> Result<(), LakeError> {
-        for table in self.tables_of(sql)? {
-            self.register(&table).await?;
+        self.open_tables(sql).await.map(drop)
+    }
+
+    /// Opens the tables that a query names and returns the query as the engine understands it.
+    async fn open_tables(&mut self, sql: &str) -> Result<String, LakeError> {
+        let fail = |source| LakeError::Query { sql: sql.to_owned(), source };
+        let (text, versioned) = versions::rewrite(sql).map_err(fail)?;
+        for Versioned { name, table, version } in versioned {
+            let place = self.resolved(&TableReference::bare(name));
+            self.register(&table, &place, Some(version)).await?;
         }
-        Ok(())
+        for table in self.tables_of(&text)? {
+            let place = self.resolved(&table);
+            self.register(&table, &place, None).await?;
+        }
+        Ok(text)
     }
 
     /// Lists the tables a statement names.
@@ -138,8 +179,13 @@ impl QuerySession {
         state.resolve_table_references(&statement).map_err(fail)
     }
 
-    async fn register(&mut self, reference: &TableReference) -> Result<(), LakeError> {
-        let place = self.resolved(reference);
+    /// Opens a table, at its newest version or another, under a place's name.
+    async fn register(
+        &mut self,
+        reference: &TableReference,
+        place: &ResolvedTableReference,
+        version: Option<Version>,
+    ) -> Result<(), LakeError> {
         if self.files.contains_key(&place.to_string()) {
             return Ok(());
         }
@@ -151,19 +197,25 @@ impl QuerySession {
             let parts = [reference.catalog(), reference.schema(), Some(reference.table())];
             lake.named(&parts.into_iter().flatten().collect::<Vec<_>>().join("."))
         };
-        let snapshot = lake.snapshot(&table).await?;
+        let (version, files) = match version {
+            None => {
+                let snapshot = lake.snapshot(&table).await?;
+                (snapshot.version, snapshot.files.len())
+            }
+            Some(version) => lake.files_at(&table, version).await?,
+        };
         let engine =
             |source| LakeError::Engine { action: "open", table: table.to_string(), source };
         let scan = DeltaScanNext::builder()
             .with_log_store(lake.log_store(&table)?)
             .with_session(Arc::new(self.context.state()))
-            .with_table_version(snapshot.version)
+            .with_table_version(version)
             .build()
             .await
             .map_err(engine)?;
-        self.ensure_schema(&place).map_err(engine)?;
+        self.ensure_schema(place).map_err(engine)?;
         self.context.register_table(place.clone(), Arc::new(scan)).map_err(engine)?;
-        let files = u64::try_from(snapshot.files.len()).unwrap_or(u64::MAX);
+        let files = u64::try_from(files).unwrap_or(u64::MAX);
         self.files.insert(place.to_string(), files);
         Ok(())
     }

@@ -55,6 +55,7 @@ pub(crate) async fn read(
         version: eager.version(),
         schema: eager.arrow_schema(),
         protocol,
+        metadata: serde_json::to_value(metadata).unwrap_or_default(),
         properties,
         partition_columns: metadata.partition_columns().to_vec(),
         clustering: clustering.as_deref().map(ddl::domain),

@@ -74,6 +74,17 @@ impl StatsCollector {
         Ok(())
     }
 
+    /// Renders the statistics of a file of which some rows are hidden, and were not taken in: its
+    /// `numRecords` counts them, its bounds may be looser than they could be.
+    pub(crate) fn finish_with_hidden(mut self, hidden: u64) -> Result<String> {
+        self.rows += hidden;
+        let stats = self.finish()?;
+        Ok(match stats.strip_suffix('}') {
+            Some(open) if hidden > 0 => format!("{open},\"tightBounds\":false}}"),
+            _ => stats,
+        })
+    }
+
     /// Renders the statistics.
     pub(crate) fn finish(mut self) -> Result<String> {
         let mut mins = Object::default();
@@ -98,6 +109,20 @@ impl StatsCollector {
             nulls.render()
         ))
     }
+}
+
+/// Lists the leaf columns that statistics must tell of.
+pub(crate) fn stated_leaves(schema: &Schema, indexed: usize, named: &[String]) -> Vec<Vec<String>> {
+    let mut paths = Vec::new();
+    for field in schema.fields() {
+        leaf_paths(field.name(), field.data_type(), &mut Vec::new(), &mut paths);
+    }
+    paths
+        .into_iter()
+        .enumerate()
+        .filter(|(position, (path, _))| *position < indexed || named.contains(&path.join(".")))
+        .map(|(_, (path, _))| path)
+        .collect()
 }
 
 fn leaf_paths(

@@ -1,6 +1,6 @@
 //! Which tables a lake has and how they are opened.
 
-use std::{collections::BTreeMap, fmt, num::NonZeroUsize, path::Path, sync::Arc, time::Instant};
+use std::{collections::BTreeMap, fmt, num::NonZeroUsize, path::Path, sync::Arc};
 
 use arrow::error::ArrowError;
 use datafusion::execution::{
@@ -13,11 +13,11 @@ use deltalake::{
 };
 use lakebed_compact::{NoPlugins, Plugins};
 use lakebed_layout::LakeFault;
-use lakebed_model::{Bytes, TableName};
+use lakebed_model::{Bytes, Instant, TableName};
 use parquet::errors::ParquetError;
 use url::Url;
 
-use crate::LakeError;
+use crate::{LakeError, versions::Version};
 
 /// Resources of a lake.
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ pub struct DeltaLake {
     pub(crate) options: LakeOptions,
     pub(crate) runtime: Arc<RuntimeEnv>,
     pub(crate) plugins: Arc<dyn Plugins + Send + Sync>,
-    pub(crate) started: Instant,
+    pub(crate) started: std::time::Instant,
 }
 
 impl fmt::Debug for DeltaLake {
@@ -76,7 +76,7 @@ impl DeltaLake {
                 source,
             })?;
         #[expect(clippy::disallowed_methods, reason = "durations in reports start here")]
-        let started = Instant::now();
+        let started = std::time::Instant::now();
         Ok(Self {
             tables: BTreeMap::new(),
             options,
@@ -189,6 +189,64 @@ impl DeltaLake {
         DeltaTableBuilder::from_url(location.clone())
             .and_then(|builder| builder.build_storage())
             .map_err(|error| storage_fault("open", table, location, error))
+    }
+
+    /// Finds a version and counts its files.
+    pub(crate) async fn files_at(
+        &self,
+        table: &TableName,
+        version: Version,
+    ) -> Result<(u64, usize), LakeError> {
+        let number = match version {
+            Version::Number(number) => number,
+            Version::At(instant) => self.version_at(table, instant).await?,
+        };
+        let newest = self.open(table).await?.version().unwrap_or_default();
+        let location = self.location(table)?;
+        let missing = || LakeError::NoVersion {
+            table: table.to_string(),
+            asked: format!("version {number}"),
+            known: format!("the newest is {newest}"),
+        };
+        if number > newest {
+            return Err(missing());
+        }
+        let builder = DeltaTableBuilder::from_url(location.clone())
+            .map_err(|error| storage_fault("open", table, location, error))?;
+        let delta = Box::pin(builder.with_version(number).load())
+            .await
+            .map_err(|error| table_fault("read", table, location, error))?;
+        let state =
+            delta.snapshot().map_err(|error| table_fault("read", table, location, error))?;
+        Ok((number, state.log_data().num_files()))
+    }
+
+    /// Finds the newest version at an instant: by the commit's own time where it has one, else by
+    /// when its file was written.
+    async fn version_at(&self, table: &TableName, at: Instant) -> Result<u64, LakeError> {
+        let times = self.commit_times(table).await?;
+        let newest = times.first().copied();
+        let missing = |known: String| LakeError::NoVersion {
+            table: table.to_string(),
+            asked: format!("a version at {}", at.to_rfc3339()),
+            known,
+        };
+        match newest {
+            Some((_, time)) if time < at.epoch_ms() => Err(missing(format!(
+                "[DELTA_TIMESTAMP_GREATER_THAN_COMMIT] the newest is of {}",
+                Instant::from_epoch_ms(time).to_rfc3339()
+            ))),
+            _ => times
+                .iter()
+                .find(|(_, time)| *time <= at.epoch_ms())
+                .map(|(version, _)| *version)
+                .ok_or_else(|| {
+                    missing(
+                        "[DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION] the log begins later"
+                            .to_owned(),
+                    )
+                }),
+        }
     }
 
     /// Opens a table at its newest version.

@@ -1,11 +1,15 @@
-//! Cuts a stream of rows into Parquet files of equal rows, several encoded at once.
+//! Cuts a stream of rows into Parquet files, several encoded at once: of equal rows where it is known
+//! how many there are, else of a size.
 //!
 //! The stream is read once; each file has a task with a short queue, so that while one file's last
 //! rows are encoded the next one fills. Memory is bounded by the queues and one row group per task.
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use arrow::{
@@ -35,6 +39,8 @@ use crate::stats::StatsCollector;
 const PAGE_ROWS_MIN: u64 = 512;
 /// Most rows of a data page, the Parquet default.
 const PAGE_ROWS_MAX: u64 = 20_000;
+/// Rows handed to an encoder at once where files are cut by size.
+const PORTION_ROWS: usize = 1_024;
 /// Pages a file is divided into where its size allows.
 const PAGES_PER_FILE: u64 = 16;
 
@@ -72,8 +78,19 @@ pub(crate) struct Written {
     pub(crate) rows: u64,
 }
 
+/// Where one file ends and the next begins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Cut<'c> {
+    /// At these row counts; rows beyond their sum go into the last file.
+    Rows(&'c [u64]),
+    /// Once a file is about this large.
+    Bytes(u64),
+}
+
 struct OpenFile {
     rows_left: u64,
+    /// Size so far, a few batches behind.
+    size: Arc<AtomicU64>,
     queue: mpsc::Sender<RecordBatch>,
 }
 
@@ -84,16 +101,16 @@ struct Begun {
     tasks: VecDeque<JoinHandle<Result<AddFile>>>,
 }
 
-/// Writes a stream into files of the given row counts; rows beyond their sum go into the last file.
+/// Writes a stream into files.
 ///
 /// On an error every file of the job is deleted as far as possible.
 pub(crate) async fn write_files(
     stream: SendableRecordBatchStream,
-    rows_per_file: &[u64],
+    cut: Cut<'_>,
     spec: &WriteSpec,
 ) -> Result<Written> {
     let mut begun = Begun::default();
-    let result = Box::pin(write_all(stream, rows_per_file, spec, &mut begun)).await;
+    let result = Box::pin(write_all(stream, cut, spec, &mut begun)).await;
     if result.is_err() {
         discard(begun, spec).await;
     }
@@ -116,11 +133,17 @@ async fn discard(begun: Begun, spec: &WriteSpec) {
 
 async fn write_all(
     mut stream: SendableRecordBatchStream,
-    rows_per_file: &[u64],
+    cut: Cut<'_>,
     spec: &WriteSpec,
     begun: &mut Begun,
 ) -> Result<Written> {
     let slots = Arc::new(Semaphore::new(spec.threads.max(1)));
+    let (rows_per_file, file_bytes) = match cut {
+        Cut::Rows(rows) => (rows, u64::MAX),
+        Cut::Bytes(bytes) => (&[][..], bytes.max(1)),
+    };
+    // A size is known only of what is encoded, so rows go there in small portions.
+    let step = if file_bytes == u64::MAX { usize::MAX } else { PORTION_ROWS };
     let mut targets: Vec<u64> = rows_per_file.iter().rev().copied().filter(|r| *r > 0).collect();
     let mut open: Option<OpenFile> = None;
     let mut rows = 0;
@@ -137,7 +160,7 @@ async fn write_all(
                     start_file(planned, limit, begun, &slots, spec).await?
                 }
             };
-            let room = usize::try_from(file.rows_left).unwrap_or(usize::MAX);
+            let room = usize::try_from(file.rows_left).unwrap_or(usize::MAX).min(step);
             let part = batch.slice(offset, room.min(batch.num_rows() - offset));
             offset += part.num_rows();
             file.rows_left -= count(part.num_rows());
@@ -145,7 +168,7 @@ async fn write_all(
                 drop(file);
                 return Err(first_error(begun).await);
             }
-            if file.rows_left > 0 {
+            if file.rows_left > 0 && file.size.load(Ordering::Relaxed) < file_bytes {
                 open = Some(file);
             }
         }
@@ -172,15 +195,17 @@ async fn start_file(
     let name = format!("part-{:05}-{}-c000.zstd.parquet", begun.names.len(), spec.prefix);
     begun.names.push(name.clone());
     let (queue, batches) = mpsc::channel(2);
-    let task = tokio::spawn(Box::pin(encode(name, planned, batches, permit, spec.clone())));
-    begun.tasks.push_back(task);
-    Ok(OpenFile { rows_left, queue })
+    let size = Arc::new(AtomicU64::new(0));
+    let encoding = encode(name, planned, batches, Arc::clone(&size), permit, spec.clone());
+    begun.tasks.push_back(tokio::spawn(Box::pin(encoding)));
+    Ok(OpenFile { rows_left, size, queue })
 }
 
 async fn encode(
     name: String,
     rows: u64,
     mut batches: mpsc::Receiver<RecordBatch>,
+    size: Arc<AtomicU64>,
     permit: OwnedSemaphorePermit,
     spec: WriteSpec,
 ) -> Result<AddFile> {
@@ -193,6 +218,10 @@ async fn encode(
         while let Some(batch) = batches.recv().await {
             stats.update(&batch)?;
             writer.write(&batch).await?;
+            size.store(
+                count(writer.bytes_written() + writer.in_progress_size()),
+                Ordering::Relaxed,
+            );
         }
         writer.flush().await?;
         Ok(())

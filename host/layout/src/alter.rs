@@ -1,18 +1,23 @@
-//! `ALTER TABLE … CLUSTER BY`, committed.
+//! `ALTER TABLE`, committed.
+
+use std::collections::BTreeMap;
 
 use lakebed_model::{Instant, TableName};
 
-use crate::{Lake, LayoutError, PutOutcome, ddl, optimize::MAX_ATTEMPTS};
+use crate::{
+    Lake, LayoutError, PutOutcome, TableSnapshot, action::Action, ddl, optimize::MAX_ATTEMPTS,
+    properties,
+};
 
 /// What became of an ALTER.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AlterOutcome {
-    /// The columns are set by this version.
+    /// It is set by this version.
     Committed {
         /// The version.
         version: u64,
     },
-    /// The table had these columns already.
+    /// The table had it already.
     Unchanged {
         /// The table's version.
         version: u64,
@@ -20,9 +25,6 @@ pub enum AlterOutcome {
 }
 
 /// Sets a table's clustering columns; the empty list is `CLUSTER BY NONE`.
-///
-/// Each attempt reads the table anew and checks the columns against it, so a concurrent change of
-/// schema or protocol is never overwritten unseen.
 ///
 /// # Errors
 /// Fails as [`ddl::resolved`], when the lake fails, or when other writers keep winning.
@@ -32,16 +34,41 @@ pub async fn alter_clustering(
     cluster_by: &[String],
     now: Instant,
 ) -> Result<AlterOutcome, LayoutError> {
+    alter(lake, table, |snapshot| ddl::alter_actions(snapshot, cluster_by, now.epoch_ms())).await
+}
+
+/// Sets table properties.
+///
+/// # Errors
+/// Fails as [`properties::set_actions`], when the lake fails, or when other writers keep winning.
+pub async fn set_properties(
+    lake: &dyn Lake,
+    table: &TableName,
+    values: &BTreeMap<String, String>,
+    now: Instant,
+) -> Result<AlterOutcome, LayoutError> {
+    alter(lake, table, |snapshot| properties::set_actions(snapshot, values, now.epoch_ms())).await
+}
+
+/// Commits what a change of metadata needs; without actions there is nothing to change.
+///
+/// Each attempt reads the table anew and decides against it, so a concurrent change of schema or
+/// protocol is never overwritten unseen.
+async fn alter(
+    lake: &dyn Lake,
+    table: &TableName,
+    actions_for: impl Fn(&TableSnapshot) -> Result<Vec<Action>, LayoutError> + Send,
+) -> Result<AlterOutcome, LayoutError> {
     for attempt in 1..=MAX_ATTEMPTS {
         let snapshot = lake.snapshot(table).await?;
-        let actions = ddl::alter_actions(&snapshot, cluster_by, now.epoch_ms())?;
+        let actions = actions_for(&snapshot)?;
         if actions.is_empty() {
             return Ok(AlterOutcome::Unchanged { version: snapshot.version });
         }
         let version = snapshot.version + 1;
         match lake.put_if_absent(table, version, &actions).await? {
             PutOutcome::Committed => {
-                tracing::info!(%table, version, "clustering columns changed");
+                tracing::info!(%table, version, "metadata changed");
                 return Ok(AlterOutcome::Committed { version });
             }
             PutOutcome::Exists => {

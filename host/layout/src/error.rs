@@ -69,6 +69,28 @@ pub enum LayoutError {
         /// The table.
         table: String,
     },
+    /// A table property that a statement may not set.
+    #[error("set property `{property}` of table `{table}`: {reason}")]
+    Property {
+        /// The table.
+        table: String,
+        /// The property.
+        property: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A statement that Delta does not allow on this table.
+    #[error("{statement} on table `{table}` [{class}]: {reason}")]
+    NotAllowed {
+        /// What was asked for.
+        statement: String,
+        /// The table.
+        table: String,
+        /// Delta's error class.
+        class: &'static str,
+        /// Why not, and what to do instead.
+        reason: String,
+    },
     /// The table must not be written by this engine.
     #[error("rewrite table `{table}`: {reason}")]
     Protected {

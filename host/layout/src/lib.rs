@@ -19,6 +19,7 @@ mod executor;
 mod iterators;
 mod lake;
 mod optimize;
+pub mod properties;
 mod select;
 mod snapshot;
 pub mod statement;
@@ -26,7 +27,7 @@ mod task;
 pub mod testing;
 pub mod zcube;
 
-pub use alter::{AlterOutcome, alter_clustering};
+pub use alter::{AlterOutcome, alter_clustering, set_properties};
 pub use compaction::{CompactOptions, CompactReport, compact};
 pub use error::LayoutError;
 pub use executor::{
@@ -35,8 +36,8 @@ pub use executor::{
 pub use iterators::{IteratorFold, IteratorStep, IteratorTask};
 pub use lake::{Commit, Lake, LakeFault, PutOutcome};
 pub use optimize::{
-    BinReport, DEFAULT_FILE_SIZE, MAX_ATTEMPTS, OptimizeOptions, OptimizeReport, Replacement,
-    commit_replacement, engine_info, optimize,
+    BinReport, Change, DEFAULT_FILE_SIZE, MAX_ATTEMPTS, OptimizeOptions, OptimizeReport,
+    Replacement, commit_change, commit_replacement, engine_info, optimize,
 };
 pub use select::{Bin, Reason, Selection, SelectionPolicy, select};
 pub use snapshot::TableSnapshot;

@@ -174,12 +174,30 @@ async fn optimize_bin(
     }
 }
 
+/// A change of a table's files, ready to be committed.
+#[derive(Debug, Clone)]
+pub struct Change<'c> {
+    /// Files that leave the table.
+    pub removes: Vec<&'c AddFile>,
+    /// Files of the table whose entries are written anew; removed by nobody meanwhile, or the change
+    /// is planned again.
+    pub restated: Vec<&'c AddFile>,
+    /// Files that join the table, and the new entries of those restated.
+    pub adds: Vec<AddFile>,
+    /// Whether the removes are more than a rearrangement.
+    pub data_change: bool,
+    /// New files in storage, which nobody needs if the commit does not happen.
+    pub created: Vec<String>,
+    /// What the change relies on.
+    pub scope: Scope,
+    /// The history entry.
+    pub commit_info: Value,
+}
+
 /// Commits a prepared replacement of files, or cleans up after it.
 ///
 /// # Errors
-/// Fails when another writer changed the table's rules, when other writers keep winning, or when
-/// storage fails. After a storage error the log is asked whether our commit arrived all the same;
-/// only when it certainly did not are the new files deleted.
+/// As [`commit_change`].
 pub async fn commit_replacement(
     lake: &dyn Lake,
     snapshot: &TableSnapshot,
@@ -188,18 +206,43 @@ pub async fn commit_replacement(
     scope: Scope,
     commit_info: Value,
 ) -> Result<Replacement, LayoutError> {
-    let table = &snapshot.table;
-    let intent = Intent { inputs: inputs.iter().map(|file| file.key()).collect(), scope };
     let data_change =
         output.adds.iter().any(|add| add.data_change) || output.rows_in != output.rows_out;
+    let change = Change {
+        removes: inputs.to_vec(),
+        restated: Vec::new(),
+        adds: output.adds.clone(),
+        data_change,
+        created: paths_of(output),
+        scope,
+        commit_info,
+    };
+    commit_change(lake, snapshot, change).await
+}
+
+/// Commits a prepared change, or cleans up after it.
+///
+/// # Errors
+/// Fails when another writer changed the table's rules, when other writers keep winning, or when
+/// storage fails. After a storage error the log is asked whether our commit arrived all the same;
+/// only when it certainly did not are the new files deleted.
+pub async fn commit_change(
+    lake: &dyn Lake,
+    snapshot: &TableSnapshot,
+    change: Change<'_>,
+) -> Result<Replacement, LayoutError> {
+    let Change { removes, restated, adds, data_change, created: paths, scope, commit_info } =
+        change;
+    let table = &snapshot.table;
+    let inputs = removes.iter().chain(&restated).map(|file| file.key()).collect();
+    let intent = Intent { inputs, scope };
     let timestamp = commit_info.get("timestamp").and_then(Value::as_i64).unwrap_or_default();
     let transaction = lake.unique_id();
     let mut actions = vec![Action::CommitInfo(with_transaction(commit_info, &transaction))];
     actions.extend(
-        inputs.iter().map(|f| Action::Remove(Box::new(f.to_remove(timestamp, data_change)))),
+        removes.iter().map(|f| Action::Remove(Box::new(f.to_remove(timestamp, data_change)))),
     );
-    actions.extend(output.adds.iter().map(|add| Action::Add(Box::new(add.clone()))));
-    let paths = paths_of(output);
+    actions.extend(adds.into_iter().map(|add| Action::Add(Box::new(add))));
 
     let mut judged = snapshot.version;
     for attempt in 1..=MAX_ATTEMPTS {

@@ -20,6 +20,8 @@ pub struct TableSnapshot {
     pub schema: SchemaRef,
     /// Reader and writer requirements.
     pub protocol: Protocol,
+    /// The `metaData` action as the log has it.
+    pub metadata: serde_json::Value,
     /// Table properties.
     pub properties: BTreeMap<String, String>,
     /// Hive-style partition columns.

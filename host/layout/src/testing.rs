@@ -268,6 +268,7 @@ pub fn snapshot(cluster_by: &[&str], files: Vec<AddFile>) -> TableSnapshot {
             Field::new("s", DataType::Utf8, true),
         ])),
         protocol: protocol(),
+        metadata: serde_json::json!({"id": "t"}),
         properties: BTreeMap::new(),
         partition_columns: Vec::new(),
         clustering: Some(ddl::domain(&names(cluster_by))),

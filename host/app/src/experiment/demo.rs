@@ -217,7 +217,7 @@ async fn compaction(pipeline: &mut Pipeline, folder: &Path) -> Result<DemoCompac
             name: table.clone(),
             location: folder.join(name).to_string_lossy().into_owned(),
             schema: batch.schema(),
-            properties: BTreeMap::new(),
+            ..NewTable::default()
         };
         let halves = batch.num_rows() / 2;
         let files = vec![

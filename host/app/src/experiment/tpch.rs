@@ -3,7 +3,7 @@
 //! Rows come from the crate `tpchgen`; the shuffle is a Fisher–Yates permutation with a fixed seed,
 //! so that the lake starts without any order that queries could profit from.
 
-use std::{collections::BTreeMap, fmt::Display, path::Path, sync::Arc};
+use std::{fmt::Display, path::Path, sync::Arc};
 
 use arrow::{
     array::{
@@ -60,7 +60,7 @@ pub async fn write_tables(
             name: TableName::new(name),
             location: folder.join(name).to_string_lossy().into_owned(),
             schema,
-            properties: BTreeMap::new(),
+            ..NewTable::default()
         };
         lake.create_table(new, batches, Some(files), now).await?;
         bar.inc(1);

@@ -1,0 +1,283 @@
+//! Statements that change a table's rows or rules.
+
+use std::collections::BTreeMap;
+
+use arrow::datatypes::Schema;
+use lakebed_lake::{DeltaLake, DmlReport, NewTable};
+use lakebed_layout::{
+    AlterOutcome, Lake, LayoutError, alter_clustering, set_properties as set,
+    statement::{CreateTable, TableReference},
+};
+use lakebed_model::TableName;
+use serde_json::json;
+
+use crate::{cli::output::Output, error::Error, pipeline::Pipeline};
+
+pub(super) async fn create_table(
+    pipeline: &mut Pipeline,
+    reference: &TableReference,
+    create: CreateTable,
+    output: &mut Output,
+) -> Result<(), Error> {
+    let (name, location) = place(pipeline, reference, create.location.as_deref())?;
+    let table = TableName::new(&name);
+    if !create.partitioned_by.is_empty() {
+        return Err(partitioned(&name, &create).into());
+    }
+    if pipeline.lake.contains(&table) && create.if_not_exists {
+        let version = pipeline.lake.snapshot(&table).await?.version;
+        return created(&name, version, 0, false, output);
+    }
+    let CreateTable { columns, cluster_by, comment, properties, query, .. } = create;
+    let schema: Schema =
+        Schema::new(columns.into_iter().map(|c| c.into_field()).collect::<Vec<_>>());
+    let new =
+        NewTable { name: table, location, schema: schema.into(), cluster_by, comment, properties };
+    let (version, rows) = match query {
+        None => (pipeline.lake.create_empty_table(new, pipeline.now).await?, 0),
+        Some(query) => {
+            let size = pipeline.config.file_size()?;
+            pipeline.lake.create_table_as(new, &query, size, pipeline.now).await?
+        }
+    };
+    created(&name, version, rows, true, output)
+}
+
+/// Finds a new table's name and location: what the statement says, the configuration's, or a folder
+/// of its name in the lake.
+fn place(
+    pipeline: &Pipeline,
+    reference: &TableReference,
+    location: Option<&str>,
+) -> Result<(String, String), Error> {
+    let name = match reference {
+        TableReference::Location(location) => return Ok((location.clone(), location.clone())),
+        TableReference::Name(name) => pipeline.lake.named(name).to_string(),
+    };
+    if let Some(location) = location {
+        return Ok((name, location.to_owned()));
+    }
+    if let Ok(known) = pipeline.lake.location(&TableName::new(&name)) {
+        return Ok((name, known.to_string()));
+    }
+    let Some(folder) = &pipeline.config.lake.folder else {
+        return Err(Error::Usage {
+            what: format!("create table `{name}`: nothing says where"),
+            help:
+                "name a lake with --lake or [lake] folder, or add LOCATION 'path' to the statement"
+                    .to_owned(),
+        });
+    };
+    // The lake's tables go by their own names, whatever catalog and schema a statement puts before.
+    let short = name.rsplit('.').next().unwrap_or(&name).to_owned();
+    let location = pipeline.config.resolve(folder).join(&short);
+    Ok((short, location.to_string_lossy().into_owned()))
+}
+
+fn partitioned(name: &str, create: &CreateTable) -> LayoutError {
+    let columns = create.partitioned_by.join(", ");
+    let (class, reason) = if create.cluster_by.is_empty() {
+        (
+            "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
+            "Lakebed writes no partitioned tables: use CLUSTER BY",
+        )
+    } else {
+        (
+            "DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
+            "a table is clustered or partitioned, not both: leave PARTITIONED BY out",
+        )
+    };
+    LayoutError::NotAllowed {
+        statement: format!("run CREATE TABLE … PARTITIONED BY ({columns})"),
+        table: name.to_owned(),
+        class,
+        reason: reason.to_owned(),
+    }
+}
+
+fn created(
+    name: &str,
+    version: u64,
+    rows: u64,
+    is_new: bool,
+    output: &mut Output,
+) -> Result<(), Error> {
+    if output.is_json() {
+        return output.document(&json!({
+            "statement": "CREATE TABLE", "table": name, "version": version, "created": is_new, "rows": rows,
+        }));
+    }
+    output.line(if is_new {
+        format!("{name} is created with {rows} rows (version {version})")
+    } else {
+        format!("{name} exists already (version {version})")
+    })
+}
+
+pub(super) async fn cluster_by(
+    pipeline: &Pipeline,
+    lake: &DeltaLake,
+    table: &TableName,
+    columns: &[String],
+    output: &mut Output,
+) -> Result<(), Error> {
+    let outcome = alter_clustering(lake, table, columns, pipeline.now).await?;
+    let (version, changed) = version_of(&outcome);
+    let columns = lake.snapshot(table).await?.cluster_by();
+    if output.is_json() {
+        return output.document(&json!({
+            "statement": "ALTER TABLE CLUSTER BY",
+            "table": table.as_str(),
+            "version": version,
+            "changed": changed,
+            "cluster_by": columns,
+        }));
+    }
+    let keys = columns.join(", ");
+    output.line(match (changed, columns.is_empty()) {
+        (true, true) => format!("{table} has no clustering columns from version {version} on"),
+        (true, false) => format!(
+            "{table} is clustered by ({keys}) from version {version} on; OPTIMIZE lays out what is new, OPTIMIZE FULL all rows"
+        ),
+        (false, _) => format!("{table} had these clustering columns already (version {version})"),
+    })
+}
+
+pub(super) async fn set_properties(
+    pipeline: &Pipeline,
+    lake: &DeltaLake,
+    table: &TableName,
+    properties: &BTreeMap<String, String>,
+    output: &mut Output,
+) -> Result<(), Error> {
+    let outcome = set(lake, table, properties, pipeline.now).await?;
+    let (version, changed) = version_of(&outcome);
+    if output.is_json() {
+        return output.document(&json!({
+            "statement": "ALTER TABLE SET TBLPROPERTIES",
+            "table": table.as_str(),
+            "version": version,
+            "changed": changed,
+        }));
+    }
+    output.line(if changed {
+        format!("{table} has these properties from version {version} on")
+    } else {
+        format!("{table} had these properties already (version {version})")
+    })
+}
+
+const fn version_of(outcome: &AlterOutcome) -> (u64, bool) {
+    match outcome {
+        AlterOutcome::Committed { version } => (*version, true),
+        AlterOutcome::Unchanged { version } => (*version, false),
+    }
+}
+
+/// Dropping a column is left to the engine that made the table.
+pub(super) async fn drop_column(
+    lake: &DeltaLake,
+    table: &TableName,
+    column: &str,
+) -> Result<(), Error> {
+    let snapshot = lake.snapshot(table).await?;
+    let is_key = snapshot.cluster_by().iter().any(|key| key.eq_ignore_ascii_case(column));
+    let mode = snapshot.properties.get("delta.columnMapping.mode").map_or("none", String::as_str);
+    let (class, reason) = if mode == "none" {
+        (
+            "DELTA_UNSUPPORTED_DROP_COLUMN",
+            "the table has no column mapping, so its files would keep the column",
+        )
+    } else if is_key {
+        (
+            "DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN",
+            "it is a clustering column: choose others with ALTER TABLE … CLUSTER BY first",
+        )
+    } else {
+        (
+            "DELTA_UNSUPPORTED_DROP_COLUMN",
+            "Lakebed changes no schemas: drop it with the engine that made the table",
+        )
+    };
+    Err(LayoutError::NotAllowed {
+        statement: format!("drop column `{column}`"),
+        table: table.to_string(),
+        class,
+        reason: reason.to_owned(),
+    }
+    .into())
+}
+
+pub(super) async fn insert(
+    pipeline: &Pipeline,
+    lake: &DeltaLake,
+    table: &TableName,
+    columns: Option<&[String]>,
+    query: &str,
+    output: &mut Output,
+) -> Result<(), Error> {
+    let size = pipeline.config.file_size()?;
+    let report = Box::pin(lake.insert(table, columns, query, size, pipeline.now)).await?;
+    if output.is_json() {
+        return output.document(&document("INSERT", table, &report));
+    }
+    let DmlReport { version, rows, files_added, .. } = report;
+    output.line(format!(
+        "{rows} rows inserted into {table} in {files_added} files (version {version})"
+    ))
+}
+
+pub(super) async fn delete(
+    pipeline: &Pipeline,
+    lake: &DeltaLake,
+    table: &TableName,
+    predicate: Option<&str>,
+    output: &mut Output,
+) -> Result<(), Error> {
+    let size = pipeline.config.file_size()?;
+    let report = Box::pin(lake.delete(table, predicate, size, pipeline.now)).await?;
+    if output.is_json() {
+        return output.document(&document("DELETE", table, &report));
+    }
+    let DmlReport { version, rows, rows_copied, files_added, files_removed, vectors_added } =
+        report;
+    output.line(format!(
+        "{rows} rows deleted from {table}: {files_removed} files left, {files_added} joined with \
+         {rows_copied} rows copied, {vectors_added} got a deletion vector (version {version})"
+    ))
+}
+
+fn document(statement: &str, table: &TableName, report: &DmlReport) -> serde_json::Value {
+    json!({
+        "statement": statement,
+        "table": table.as_str(),
+        "version": report.version,
+        "rows": report.rows,
+        "rows_copied": report.rows_copied,
+        "files_added": report.files_added,
+        "files_removed": report.files_removed,
+        "deletion_vectors_added": report.vectors_added,
+    })
+}
+
+pub(super) async fn analyze(
+    pipeline: &Pipeline,
+    lake: &DeltaLake,
+    table: &TableName,
+    output: &mut Output,
+) -> Result<(), Error> {
+    let report = Box::pin(lake.analyze(table, pipeline.now)).await?;
+    if output.is_json() {
+        return output.document(&json!({
+            "statement": "ANALYZE TABLE",
+            "table": table.as_str(),
+            "version": report.version,
+            "files": report.files,
+            "files_analyzed": report.files_analyzed,
+        }));
+    }
+    output.line(format!(
+        "{table}: statistics of {} of {} files computed (version {})",
+        report.files_analyzed, report.files, report.version
+    ))
+}

@@ -1,0 +1,185 @@
+//! `lakebed sql STATEMENT…`
+
+mod change;
+mod describe;
+
+use arrow::{
+    array::RecordBatch,
+    json::{WriterBuilder, writer::LineDelimited},
+    util::pretty::pretty_format_batches,
+};
+use clap::Args;
+use lakebed_lake::DeltaLake;
+use lakebed_layout::{
+    BinReport, Lake, optimize,
+    statement::{OptimizeClauses, Statement, TableReference},
+};
+use lakebed_model::TableName;
+use serde_json::{Value, json};
+
+use super::Output;
+use crate::{
+    error::Error,
+    pipeline::{Extent, Pipeline},
+};
+
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// Statements, run one after the other
+    #[arg(required = true, value_name = "STATEMENT")]
+    statements: Vec<String>,
+}
+
+pub(super) async fn run(
+    pipeline: &Pipeline,
+    arguments: Arguments,
+    output: &mut Output,
+) -> Result<(), Error> {
+    // What one statement creates the next one must find.
+    let mut pipeline = pipeline.clone();
+    for text in &arguments.statements {
+        Box::pin(run_one(&mut pipeline, Statement::parse(text)?, output)).await?;
+    }
+    Ok(())
+}
+
+async fn run_one(
+    pipeline: &mut Pipeline,
+    statement: Statement,
+    output: &mut Output,
+) -> Result<(), Error> {
+    match statement {
+        Statement::Query { sql } => query(pipeline, &sql, output).await,
+        Statement::CreateTable { table, create } => {
+            change::create_table(pipeline, &table, *create, output).await
+        }
+        Statement::ClusterBy { table, columns } => {
+            let (lake, table) = resolve(pipeline, &table)?;
+            change::cluster_by(pipeline, &lake, &table, &columns, output).await
+        }
+        Statement::SetProperties { table, properties } => {
+            let (lake, table) = resolve(pipeline, &table)?;
+            change::set_properties(pipeline, &lake, &table, &properties, output).await
+        }
+        Statement::DropColumn { table, column } => {
+            let (lake, table) = resolve(pipeline, &table)?;
+            change::drop_column(&lake, &table, &column).await
+        }
+        Statement::Insert { table, columns, query } => {
+            let (lake, table) = resolve(pipeline, &table)?;
+            change::insert(pipeline, &lake, &table, columns.as_deref(), &query, output).await
+        }
+        Statement::Delete { table, predicate } => {
+            let (lake, table) = resolve(pipeline, &table)?;
+            change::delete(pipeline, &lake, &table, predicate.as_deref(), output).await
+        }
+        Statement::Analyze { table } => {
+            let (lake, table) = resolve(pipeline, &table)?;
+            change::analyze(pipeline, &lake, &table, output).await
+        }
+        Statement::Optimize { table, clauses } => {
+            let (lake, table) = resolve(pipeline, &table)?;
+            run_optimize(pipeline, &lake, &table, &clauses, output).await
+        }
+        Statement::DescribeDetail { table } => {
+            let (lake, table) = resolve(pipeline, &table)?;
+            describe::detail(&lake, &table, output).await
+        }
+        Statement::DescribeHistory { table } => {
+            let (lake, table) = resolve(pipeline, &table)?;
+            describe::history(&lake, &table, output).await
+        }
+    }
+}
+
+/// A table of the lake, or one given by its location.
+fn resolve(pipeline: &Pipeline, table: &TableReference) -> Result<(DeltaLake, TableName), Error> {
+    match table {
+        TableReference::Name(name) => Ok((pipeline.lake.clone(), pipeline.lake.named(name))),
+        TableReference::Location(location) => {
+            let mut lake = pipeline.lake.clone();
+            lake.add_table(location, location)?;
+            Ok((lake, TableName::new(location)))
+        }
+    }
+}
+
+async fn query(pipeline: &Pipeline, sql: &str, output: &mut Output) -> Result<(), Error> {
+    let answer = Box::pin(pipeline.lake.session().run(sql)).await?;
+    let batches: Vec<&RecordBatch> = answer.batches.iter().collect();
+    if output.is_json() {
+        let mut writer =
+            WriterBuilder::new().with_explicit_nulls(true).build::<_, LineDelimited>(Vec::new());
+        writer.write_batches(&batches).and_then(|()| writer.finish())?;
+        let text = String::from_utf8_lossy(&writer.into_inner()).into_owned();
+        return if text.is_empty() { Ok(()) } else { output.line(text.trim_end()) };
+    }
+    let table = pretty_format_batches(&answer.batches)?;
+    output.line(table.to_string())?;
+    let cost = answer.cost;
+    output.line(format!(
+        "{} of {} files read, {}",
+        cost.files_read,
+        cost.files_total,
+        lakebed_model::Bytes(cost.bytes_read)
+    ))
+}
+
+async fn run_optimize(
+    pipeline: &Pipeline,
+    lake: &DeltaLake,
+    table: &TableName,
+    clauses: &OptimizeClauses,
+    output: &mut Output,
+) -> Result<(), Error> {
+    clauses.check(&lake.snapshot(table).await?)?;
+    let extent = if clauses.full { Extent::Full } else { Extent::Incremental };
+    let options = pipeline.optimize_options(extent)?;
+    let report = optimize(lake, lake, table, &options).await?;
+    if output.is_json() {
+        let bins: Vec<Value> = report.bins.iter().map(bin_view).collect();
+        return output.document(&json!({
+            "statement": "OPTIMIZE",
+            "table": table.as_str(),
+            "version": report.version,
+            "bins": bins,
+        }));
+    }
+    if report.bins.is_empty() {
+        return output.line(format!("{table}: nothing to do (version {})", report.version));
+    }
+    for bin in &report.bins {
+        let reasons: Vec<String> =
+            bin.reasons.iter().map(|(reason, n)| format!("{n} {}", reason.as_str())).collect();
+        output.line(format!(
+            "{table}: {} files ({}) became {} files ({}) in version {}: {}",
+            bin.files_in,
+            bin.bytes_in,
+            bin.files_out,
+            bin.bytes_out,
+            bin.version,
+            reasons.join(", ")
+        ))?;
+    }
+    Ok(())
+}
+
+fn bin_view(bin: &BinReport) -> Value {
+    let mut reasons = json!({
+        "unclustered": 0, "small": 0, "deleted_rows": 0, "overlap": 0, "stale_keys": 0,
+        "other_provider": 0, "oversized": 0,
+    });
+    for (reason, count) in &bin.reasons {
+        reasons[reason.as_str()] = json!(count);
+    }
+    json!({
+        "files_in": bin.files_in,
+        "bytes_in": bin.bytes_in.0,
+        "files_out": bin.files_out,
+        "bytes_out": bin.bytes_out.0,
+        "reasons": reasons,
+        "cube": bin.cube,
+        "version": bin.version,
+        "ms": bin.elapsed_ms,
+    })
+}

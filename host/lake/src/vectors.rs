@@ -1,0 +1,193 @@
+//! Deletion vectors: rows of a file that are hidden, written anew with more of them.
+//!
+//! Positions count the rows of the file, hidden ones included (PROTOCOL.md, "Deletion Vectors").
+
+use std::collections::BTreeSet;
+
+use datafusion::{common::cast::as_boolean_array, error::DataFusionError};
+use delta_kernel::actions::{
+    deletion_vector::{DeletionVectorDescriptor, DeletionVectorStorageType},
+    deletion_vector_writer::{KernelDeletionVector, StreamingDeletionVectorWriter},
+};
+use futures::StreamExt;
+use lakebed_layout::{
+    LayoutError, TableSnapshot,
+    action::{AddFile, DeletionVector},
+};
+use object_store::{ObjectStoreExt, path::Path};
+use uuid::Uuid;
+
+use crate::{DeltaLake, LakeError, dml::refused, tables::storage_fault};
+
+/// Files with more hidden rows, not yet committed.
+#[derive(Debug, Default)]
+pub(crate) struct Hidden {
+    /// The files' new entries.
+    pub(crate) adds: Vec<AddFile>,
+    /// The new file with the vectors.
+    pub(crate) created: Vec<String>,
+}
+
+impl DeltaLake {
+    /// Hides the rows for which a predicate is true; each file comes with how many those are.
+    pub(crate) async fn hide_rows(
+        &self,
+        snapshot: &TableSnapshot,
+        parts: &[(&AddFile, u64)],
+        predicate: &str,
+    ) -> Result<Hidden, LakeError> {
+        let id = Uuid::new_v4();
+        let mut bytes = Vec::new();
+        let mut hidden = Hidden::default();
+        let mut writer = StreamingDeletionVectorWriter::new(&mut bytes);
+        for (file, expected) in parts {
+            let gone = self.hidden_positions(snapshot, file).await?;
+            let found = self.matching_positions(snapshot, file, predicate, &gone).await?;
+            if found.len() as u64 != *expected {
+                return Err(LayoutError::RowCount {
+                    table: snapshot.table.to_string(),
+                    rows_in: *expected,
+                    rows_out: found.len() as u64,
+                }
+                .into());
+            }
+            let mut vector = KernelDeletionVector::new();
+            vector.add_deleted_row_indexes(gone.iter().chain(&found).copied());
+            let written = writer.write_deletion_vector(vector).map_err(|error| {
+                self.vector_fault("write the deletion vector of", snapshot, error)
+            })?;
+            hidden.adds.push(AddFile {
+                data_change: true,
+                stats: file.stats.as_deref().map(with_loose_bounds),
+                deletion_vector: Some(DeletionVector {
+                    storage_type: "u".to_owned(),
+                    path_or_inline_dv: z85::encode(id.as_bytes()),
+                    offset: Some(written.offset),
+                    size_in_bytes: written.size_in_bytes,
+                    cardinality: written.cardinality,
+                }),
+                ..(*file).clone()
+            });
+        }
+        writer
+            .finalize()
+            .map_err(|error| self.vector_fault("write the deletion vectors of", snapshot, error))?;
+        let name = format!("deletion_vector_{id}.bin");
+        let store = self.log_store(&snapshot.table)?.object_store(None);
+        store
+            .put(&Path::from(name.as_str()), bytes.into())
+            .await
+            .map_err(|error| self.vector_fault("write the deletion vectors of", snapshot, error))?;
+        hidden.created.push(name);
+        Ok(hidden)
+    }
+
+    /// Reads which rows of a file are hidden already, in order.
+    async fn hidden_positions(
+        &self,
+        snapshot: &TableSnapshot,
+        file: &AddFile,
+    ) -> Result<BTreeSet<u64>, LakeError> {
+        let Some(vector) = &file.deletion_vector else { return Ok(BTreeSet::new()) };
+        let fail = |error| self.vector_fault("read a deletion vector of", snapshot, error);
+        let storage_type = match vector.storage_type.as_str() {
+            "i" => DeletionVectorStorageType::Inline,
+            "p" => DeletionVectorStorageType::PersistedAbsolute,
+            _ => DeletionVectorStorageType::PersistedRelative,
+        };
+        let descriptor = DeletionVectorDescriptor::try_new(
+            storage_type,
+            vector.path_or_inline_dv.clone(),
+            vector.offset,
+            vector.size_in_bytes,
+            vector.cardinality,
+        )
+        .map_err(fail)?;
+        let engine = self.log_store(&snapshot.table)?.engine(None);
+        let mut root = self.location(&snapshot.table)?.clone();
+        if !root.path().ends_with('/') {
+            root.set_path(&format!("{}/", root.path()));
+        }
+        let read = move || descriptor.row_indexes(engine.storage_handler(), &root);
+        let rows = tokio::task::spawn_blocking(read)
+            .await
+            .map_err(|error| self.vector_fault("read a deletion vector of", snapshot, error))?
+            .map_err(fail)?;
+        Ok(rows.into_iter().collect())
+    }
+
+    /// Evaluates a predicate for every visible row of a file, in the file's order.
+    async fn matching_positions(
+        &self,
+        snapshot: &TableSnapshot,
+        file: &AddFile,
+        predicate: &str,
+        hidden: &BTreeSet<u64>,
+    ) -> Result<Vec<u64>, LakeError> {
+        let fail = |source: DataFusionError| refused(snapshot, predicate, source);
+        let context = self.session_with(1).into_context();
+        let frame =
+            self.predicate_frame(&context, snapshot, std::slice::from_ref(file), false).await?;
+        // As a column: a filter would be pushed into the scan, and skipped rows do not count.
+        let condition = frame.parse_sql_expr(predicate).map_err(fail)?;
+        let frame = frame.select(vec![condition.is_true().alias("hit")]).map_err(fail)?;
+        let mut rows = frame.execute_stream().await.map_err(fail)?;
+        let mut position = 0_u64;
+        let mut found = Vec::new();
+        while let Some(batch) = rows.next().await {
+            let batch = batch.map_err(fail)?;
+            for hit in as_boolean_array(batch.column(0)).map_err(fail)? {
+                while hidden.contains(&position) {
+                    position += 1;
+                }
+                if hit == Some(true) {
+                    found.push(position);
+                }
+                position += 1;
+            }
+        }
+        Ok(found)
+    }
+
+    fn vector_fault(
+        &self,
+        action: &str,
+        snapshot: &TableSnapshot,
+        error: impl std::error::Error + Send + Sync + 'static,
+    ) -> LakeError {
+        match self.location(&snapshot.table) {
+            Ok(location) => storage_fault(action, &snapshot.table, location, error).into(),
+            Err(unknown) => unknown.into(),
+        }
+    }
+}
+
+/// The bounds of a file stay true of fewer rows, but are not those of its visible rows any more.
+///
+/// The text is edited, not parsed: digits beyond a double's would be lost.
+fn with_loose_bounds(stats: &str) -> String {
+    if stats.contains("\"tightBounds\"") {
+        return stats.replace("\"tightBounds\":true", "\"tightBounds\":false");
+    }
+    match stats.trim_end().strip_suffix('}') {
+        Some("{") => "{\"tightBounds\":false}".to_owned(),
+        Some(inner) => format!("{inner},\"tightBounds\":false}}"),
+        None => stats.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_loose_bounds;
+
+    #[test]
+    fn bounds_become_loose_and_digits_stay() {
+        let stats = r#"{"numRecords":2,"minValues":{"d":9999999999999999999999.12}}"#;
+        assert_eq!(
+            with_loose_bounds(stats),
+            r#"{"numRecords":2,"minValues":{"d":9999999999999999999999.12},"tightBounds":false}"#
+        );
+        assert_eq!(with_loose_bounds(r#"{"tightBounds":true}"#), r#"{"tightBounds":false}"#);
+        assert_eq!(with_loose_bounds("{}"), r#"{"tightBounds":false}"#);
+    }
+}
