@@ -1,6 +1,7 @@
 //! Rewrites of real tables on a real file system, beside other writers and through faults.
 
 mod faults;
+mod kept;
 mod metadata;
 mod protected;
 mod spark_tables;

@@ -2,7 +2,9 @@
 
 use lakebed_model::{Instant, TableName};
 
-use crate::{Lake, LayoutError, PutOutcome, ddl, optimize::MAX_ATTEMPTS};
+use crate::{
+    Lake, LayoutError, PutOutcome, TableSnapshot, commit::Succession, ddl, optimize::MAX_ATTEMPTS,
+};
 
 /// What became of an ALTER.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,13 +34,16 @@ pub async fn alter_clustering(
     cluster_by: &[String],
     now: Instant,
 ) -> Result<AlterOutcome, LayoutError> {
+    let clock_ms = lake.monotonic_ms();
     for attempt in 1..=MAX_ATTEMPTS {
-        let snapshot = lake.snapshot(table).await?;
+        let snapshot = TableSnapshot { clock_ms, ..lake.snapshot(table).await? };
         let actions = ddl::alter_actions(&snapshot, cluster_by, now.epoch_ms())?;
         if actions.is_empty() {
             return Ok(AlterOutcome::Unchanged { version: snapshot.version });
         }
         let version = snapshot.version + 1;
+        let attempt_ms = snapshot.attempt_ms(now.epoch_ms(), lake.monotonic_ms());
+        let actions = Succession::new(&snapshot).complete(&actions, version, attempt_ms)?;
         match lake.put_if_absent(table, version, &actions).await? {
             PutOutcome::Committed => {
                 tracing::info!(%table, version, "clustering columns changed");

@@ -77,6 +77,14 @@ pub enum LayoutError {
         /// Why.
         reason: String,
     },
+    /// A table that numbers its rows must be told how many a file has.
+    #[error("commit to table `{table}`: new file `{path}` does not say how many rows need ids")]
+    UncountedRows {
+        /// The table.
+        table: String,
+        /// The file.
+        path: String,
+    },
     /// Rows would be lost or invented.
     #[error(
         "rewrite table `{table}`: {rows_in} rows went in and {rows_out} came out; nothing was committed"

@@ -10,6 +10,7 @@
 
 pub mod action;
 mod alter;
+mod commit;
 mod compaction;
 pub mod conflict;
 pub mod curve;
@@ -27,6 +28,7 @@ pub mod testing;
 pub mod zcube;
 
 pub use alter::{AlterOutcome, alter_clustering};
+pub use commit::{ROW_TRACKING_DOMAIN, row_id_high_water_mark};
 pub use compaction::{CompactOptions, CompactReport, compact};
 pub use error::LayoutError;
 pub use executor::{

@@ -26,6 +26,12 @@ pub struct TableSnapshot {
     pub partition_columns: Vec<String>,
     /// The `delta.clustering` domain, when the table has one.
     pub clustering: Option<DomainMetadata>,
+    /// `inCommitTimestamp` of this version, where the table has such timestamps.
+    pub in_commit_timestamp: Option<i64>,
+    /// Highest row id given out, where the table tracks rows.
+    pub row_id_high_water_mark: Option<i64>,
+    /// What [`crate::Lake::monotonic_ms`] said when the job began that reads this snapshot.
+    pub clock_ms: u64,
     /// Live files.
     pub files: Vec<AddFile>,
 }
@@ -35,6 +41,38 @@ impl TableSnapshot {
     #[must_use]
     pub fn cluster_by(&self) -> Vec<String> {
         self.clustering.as_ref().map(crate::ddl::parse_domain).unwrap_or_default()
+    }
+
+    /// Tells whether a property is `true`.
+    #[must_use]
+    pub fn is_on(&self, property: &str) -> bool {
+        self.properties.get(property).is_some_and(|value| value.eq_ignore_ascii_case("true"))
+    }
+
+    /// Tells whether the protocol lists a feature, by name or by a legacy version.
+    #[must_use]
+    pub fn has_feature(&self, feature: &str) -> bool {
+        let listed = |features: &[String]| features.iter().any(|name| name == feature);
+        listed(&crate::ddl::writer_features(&self.protocol))
+            || self.protocol.reader_features.as_deref().is_some_and(listed)
+    }
+
+    /// Tells whether every commit must carry a timestamp of its own.
+    #[must_use]
+    pub fn has_in_commit_timestamps(&self) -> bool {
+        self.has_feature("inCommitTimestamp") && self.is_on("delta.enableInCommitTimestamps")
+    }
+
+    /// Tells whether new files must be given row ids.
+    #[must_use]
+    pub fn assigns_row_ids(&self) -> bool {
+        self.has_feature("rowTracking") && !self.is_on("delta.rowTrackingSuspended")
+    }
+
+    /// Tells when a commit is attempted: the job's time and what passed since.
+    pub(crate) fn attempt_ms(&self, now_ms: i64, clock_ms: u64) -> i64 {
+        let passed = clock_ms.saturating_sub(self.clock_ms);
+        now_ms.saturating_add(i64::try_from(passed).unwrap_or(i64::MAX))
     }
 
     /// Sums the sizes of the live files.
@@ -65,12 +103,13 @@ impl TableSnapshot {
     /// feature outside the list below refuses, by name.
     #[must_use]
     pub fn write_refusal(&self) -> Option<String> {
-        const KEPT: [&str; 9] = [
+        const KEPT: [&str; 10] = [
             "appendOnly",
             "invariants",
             "checkConstraints",
             "clustering",
             "domainMetadata",
+            "inCommitTimestamp",
             "deletionVectors",
             "timestampNtz",
             "v2Checkpoint",
@@ -97,20 +136,16 @@ impl TableSnapshot {
     /// A feature that neither the table's properties switch on nor a column uses does not bind a
     /// rewrite: keeping it in the protocol is enough.
     fn feature_matters(&self, feature: &str) -> bool {
-        let on = |property: &str| {
-            self.properties.get(property).is_some_and(|v| v.eq_ignore_ascii_case("true"))
-        };
         let used =
             |key: &str| self.schema.fields().iter().any(|field| field.metadata().contains_key(key));
         match feature {
             "generatedColumns" => used("delta.generationExpression"),
             "identityColumns" => used("delta.identity.start"),
-            "changeDataFeed" => on("delta.enableChangeDataFeed"),
+            "changeDataFeed" => self.is_on("delta.enableChangeDataFeed"),
             "columnMapping" => {
                 self.properties.get("delta.columnMapping.mode").is_some_and(|mode| mode != "none")
             }
-            "inCommitTimestamp" => on("delta.enableInCommitTimestamps"),
-            "typeWidening" | "typeWidening-preview" => on("delta.enableTypeWidening"),
+            "typeWidening" | "typeWidening-preview" => self.is_on("delta.enableTypeWidening"),
             _ => true,
         }
     }
