@@ -1,16 +1,23 @@
 //! Tables with features that a rewrite keeps: what the log says afterwards, and that no row changed.
 
-use serde_json::{Value, json};
+use std::path::Path;
 
-use crate::support::{Numbers, change_first_version, lakebed, read_commits, runtime};
+use lakebed_layout::action::{Action, AddFile};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::{
+    Numbers, adds, change_first_version, clustered_table, clustering_columns, lakebed,
+    read_commits, removes, rows, runtime, sql,
+};
 
 const ENABLED: [&str; 5] =
     ["appendOnly", "invariants", "clustering", "domainMetadata", "inCommitTimestamp"];
 
 /// Time of each version by the table's own account; it must be in the first action.
 #[track_caller]
-fn in_commit_timestamps(folder: &std::path::Path) -> Vec<i64> {
-    let first = |commit: Vec<lakebed_layout::action::Action>| {
+fn in_commit_timestamps(folder: &Path) -> Vec<i64> {
+    let first = |commit: Vec<Action>| {
         let first: Value = serde_json::from_str(&commit[0].to_line()).unwrap();
         first["commitInfo"]["inCommitTimestamp"].as_i64().expect("a time in the first action")
     };
@@ -51,5 +58,117 @@ fn in_commit_timestamps_are_the_times_of_the_attempts() {
     assert_eq!((times.len(), times[0]), (5, 1_000));
     assert!(times[1] > 1_700_000_000_000, "the clock of the command: {times:?}");
     assert_eq!(times[3], times[2] + 1, "an append that claims to be of 1970");
+    assert!(times.is_sorted_by(|a, b| a < b), "{times:?}");
+}
+
+/// The statistics of a new file.
+#[track_caller]
+fn stats(add: &AddFile) -> Value {
+    serde_json::from_str(add.stats.as_deref().expect("statistics")).expect("JSON")
+}
+
+/// Every commit of the table's folder, from its log.
+#[track_caller]
+fn last_commit(lake: &TempDir, table: &str) -> Vec<Action> {
+    read_commits(&lake.path().join(table)).pop().expect("a commit")
+}
+
+/// Runs statements on a copy of a table of Spark's, and asserts that its rows are the same before,
+/// after, and at each older version; returns the lake.
+#[track_caller]
+fn check_kept(table: &str, statements: &[&str]) -> TempDir {
+    let lake = clustered_table(table);
+    let before = rows(&lake, table);
+    assert!(!before.is_empty());
+    let versions = read_commits(&lake.path().join(table)).len();
+    sql(&lake, statements).succeeded();
+    assert_eq!(rows(&lake, table), before, "rows after {statements:?}");
+    let commits = read_commits(&lake.path().join(table));
+    for commit in &commits[versions..] {
+        for action in commit {
+            match action {
+                Action::Add(add) => assert!(!add.data_change, "{add:?}"),
+                Action::Remove(remove) => assert!(!remove.data_change, "{remove:?}"),
+                Action::Metadata(_) => panic!("a rewrite leaves the metadata alone"),
+                Action::Other(name, _) => panic!("no action `{name}` belongs to a rewrite"),
+                _ => {}
+            }
+        }
+    }
+    // What was the newest version before is still readable.
+    let log = lake.path().join(table).join("_delta_log");
+    for version in versions..commits.len() {
+        std::fs::remove_file(log.join(format!("{version:020}.json"))).unwrap();
+    }
+    assert_eq!(rows(&lake, table), before, "the version before");
+    for (version, commit) in commits.iter().enumerate().skip(versions) {
+        let path = log.join(format!("{version:020}.json"));
+        std::fs::write(path, Action::render_commit(commit)).unwrap();
+    }
+    lake
+}
+
+#[test]
+fn column_mapped_table_is_written_with_physical_names() {
+    let table = "column-mapping";
+    let lake = check_kept(table, &["OPTIMIZE `column-mapping`"]);
+    let optimize = last_commit(&lake, table);
+    assert_eq!(
+        (removes(&optimize).len(), adds(&optimize).len()),
+        (2, 1),
+        "the renamed key is stale"
+    );
+    let add = adds(&optimize)[0];
+    assert_eq!(add.tag("ZCUBE_ZORDER_BY"), Some(r#"["buyer_id"]"#), "tags have logical names");
+    let stats = stats(add);
+    assert_eq!(stats["numRecords"], 2_000);
+    let key = "col-a7b705f1-9522-4cb5-9aad-cdd965974eea";
+    assert_eq!((&stats["minValues"][key], &stats["maxValues"][key]), (&json!(0), &json!(4_999)));
+    for side in ["minValues", "maxValues", "nullCount"] {
+        let names = stats[side].as_object().expect("an object");
+        assert!(names.len() == 7 && names.keys().all(|name| name.starts_with("col-")), "{stats}");
+    }
+    let lake = check_kept(table, &["OPTIMIZE `column-mapping` FULL"]);
+    assert_eq!(removes(&last_commit(&lake, table)).len(), 3);
+}
+
+#[test]
+fn clustering_columns_of_a_mapped_table_are_kept_by_physical_name() {
+    let table = "column-mapping";
+    let statements = [
+        "ALTER TABLE `column-mapping` CLUSTER BY (order_date, buyer_id)",
+        "OPTIMIZE `column-mapping` FULL",
+    ];
+    let lake = check_kept(table, &statements);
+    let commits = read_commits(&lake.path().join(table));
+    let expected = json!([
+        ["col-de92bb61-f5b0-4658-9225-00b6a8e64df4"],
+        ["col-a7b705f1-9522-4cb5-9aad-cdd965974eea"],
+    ]);
+    assert_eq!(clustering_columns(&commits[5]), expected);
+    let detail = sql(&lake, &["DESCRIBE DETAIL `column-mapping`"]).json();
+    assert_eq!(detail["clusteringColumns"], json!(["order_date", "buyer_id"]));
+    let add = adds(&commits[6])[0];
+    assert_eq!(add.tag("ZCUBE_ZORDER_BY"), Some(r#"["order_date","buyer_id"]"#));
+    let old_name = sql(&lake, &["ALTER TABLE `column-mapping` CLUSTER BY (customer_id)"]);
+    assert!(old_name.failure().contains("DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"));
+}
+
+/// Real timestamps of Spark's, continued.
+#[test]
+fn in_commit_timestamps_of_spark_are_continued() {
+    let table = "in-commit-timestamps";
+    let statements =
+        ["ALTER TABLE `in-commit-timestamps` CLUSTER BY NONE", "OPTIMIZE `in-commit-timestamps`"];
+    let lake = check_kept(table, &statements);
+    let commits = read_commits(&lake.path().join(table));
+    let times: Vec<i64> = commits[2..]
+        .iter()
+        .map(|commit| match commit.first() {
+            Some(Action::CommitInfo(info)) => info["inCommitTimestamp"].as_i64().expect("a time"),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(times.len(), 4);
     assert!(times.is_sorted_by(|a, b| a < b), "{times:?}");
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::{clustered_table, lakebed, read_commits, stable};
+use crate::support::{lakebed, read_commits, stable};
 
 /// Writes a table of one version by hand.
 fn table(folder: &Path, protocol: &Value, configuration: &Value, partition_columns: &Value) {
@@ -138,20 +138,4 @@ fn partitioned_table_is_refused() {
     let legacy = json!({"minReaderVersion": 1, "minWriterVersion": 2});
     table(folder.path(), &legacy, &json!({}), &json!(["a"]));
     check(folder.path(), "it is partitioned by (a); a clustered table cannot be");
-}
-
-/// A real table of Spark's whose clustering column was renamed.
-#[test]
-fn column_mapping_is_refused() {
-    let lake = clustered_table("column-mapping");
-    let run = lakebed(lake.path(), &["--lake", ".", "sql", "OPTIMIZE `column-mapping`"]);
-    insta::assert_snapshot!(run.failure(), @r"
-    exit code 3
-    error: failed to rewrite table `column-mapping`: it uses table features this engine cannot keep: columnMapping
-    help: leave this table to the engine that wrote it, or remove the feature there
-    ");
-    let detail =
-        lakebed(lake.path(), &["--lake", ".", "--json", "sql", "DESCRIBE DETAIL `column-mapping`"]);
-    assert_eq!(detail.json()["clusteringColumns"], json!(["buyer_id"]), "it can be looked at");
-    assert_eq!(read_commits(&lake.path().join("column-mapping")).len(), 5);
 }

@@ -7,11 +7,11 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use deltalake::kernel::{StructType, engine::arrow_conversion::TryIntoKernel};
 use futures::stream;
 use lakebed_layout::{
-    Lake, LayoutError, PutOutcome, Replacement, RewriteOutput, TableSnapshot,
+    ColumnMapping, Lake, LayoutError, PutOutcome, Replacement, RewriteOutput, TableSnapshot,
     action::{Action, AddFile, Protocol},
     commit_replacement,
     conflict::Scope,
-    ddl,
+    ddl::{self, StatsColumns},
 };
 use lakebed_model::{Instant, TableName};
 use serde_json::json;
@@ -33,6 +33,13 @@ pub struct NewTable {
     pub schema: SchemaRef,
     /// Table properties.
     pub properties: BTreeMap<String, String>,
+}
+
+/// What new files say of their columns.
+#[derive(Debug)]
+struct Naming {
+    stats: StatsColumns,
+    column_mapping: ColumnMapping,
 }
 
 impl DeltaLake {
@@ -57,8 +64,11 @@ impl DeltaLake {
             std::fs::create_dir_all(&path)
                 .map_err(|error| storage_fault("create", table, &location, error))?;
         }
-        let indexed = ddl::DEFAULT_INDEXED_COLUMNS;
-        let adds = self.write_appended(table, &new.schema, files, indexed, now).await?;
+        let naming = Naming {
+            stats: StatsColumns { leading: ddl::DEFAULT_INDEXED_COLUMNS, named: Vec::new() },
+            column_mapping: ColumnMapping::None,
+        };
+        let adds = self.write_appended(table, &new.schema, files, naming, now).await?;
         let mut properties = new.properties.clone();
         if let Some(files) = target_files {
             let bytes: u64 = adds.iter().map(|add| add.size).sum();
@@ -135,9 +145,12 @@ impl DeltaLake {
             return Err(LayoutError::Protected { table: table.to_string(), reason }.into());
         }
         let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
-        let indexed = ddl::indexed_columns(&snapshot);
+        let naming = Naming {
+            stats: ddl::stats_columns(&snapshot),
+            column_mapping: snapshot.column_mapping(),
+        };
         let schema = Arc::clone(&snapshot.schema);
-        let adds = self.write_appended(table, &schema, vec![batches], indexed, now).await?;
+        let adds = self.write_appended(table, &schema, vec![batches], naming, now).await?;
         let rows = u64::try_from(rows).unwrap_or(u64::MAX);
         let output = RewriteOutput { adds, rows_in: rows, rows_out: rows, steps: Vec::new() };
         self.commit_append(&snapshot, &output, now).await
@@ -197,7 +210,7 @@ impl DeltaLake {
         table: &TableName,
         schema: &SchemaRef,
         files: Vec<Vec<RecordBatch>>,
-        indexed_columns: usize,
+        naming: Naming,
         now: Instant,
     ) -> Result<Vec<AddFile>, LakeError> {
         let rows_per_file: Vec<u64> = files
@@ -208,8 +221,9 @@ impl DeltaLake {
             store: self.log_store(table)?.object_store(None),
             prefix: self.unique_id(),
             schema: Arc::clone(schema),
-            indexed_columns,
-            stats_columns: Vec::new(),
+            indexed_columns: naming.stats.leading,
+            stats_columns: naming.stats.named,
+            column_mapping: naming.column_mapping,
             row_group_rows: self.options.row_group_rows,
             threads: self.options.threads.get(),
             tags: BTreeMap::new(),

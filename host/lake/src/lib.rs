@@ -15,6 +15,7 @@ mod history;
 mod integers;
 mod lift;
 mod log;
+mod physical;
 mod rewrite;
 mod session;
 mod snapshot;

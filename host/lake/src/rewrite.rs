@@ -26,7 +26,8 @@ use datafusion::{
 use deltalake::delta_datafusion::DeltaScanNext;
 use futures::StreamExt;
 use lakebed_layout::{
-    Executor, ExecutorError, InputFile, RewriteOutput, RewriteTask, RowOrder, curve::CurveKeys,
+    Executor, ExecutorError, InputFile, RewriteOutput, RewriteTask, RowOrder, columns::split_name,
+    curve::CurveKeys,
 };
 use lakebed_model::TableName;
 
@@ -95,6 +96,7 @@ impl DeltaLake {
             schema,
             indexed_columns: task.indexed_columns,
             stats_columns: task.stats_columns.clone(),
+            column_mapping: task.column_mapping,
             row_group_rows: self.options.row_group_rows,
             threads: self.options.threads.get(),
             tags: task.tags.clone(),
@@ -181,14 +183,15 @@ fn order(frame: DataFrame, order: &RowOrder, sample: &[ArrayRef]) -> Result<Data
     }
 }
 
-/// A dotted name is a field of a struct.
+/// A name of several parts is a field of a struct.
 fn key_expressions(keys: &[String]) -> Vec<Expr> {
     use datafusion::functions::core::expr_ext::FieldAccessor;
     keys.iter()
         .map(|key| {
-            let mut parts = key.split('.');
-            let first = datafusion::common::Column::new_unqualified(parts.next().unwrap_or(key));
-            parts.fold(Expr::Column(first), |expression, part| expression.field(part)).alias(key)
+            let mut parts = split_name(key).into_iter();
+            let first = parts.next().unwrap_or_else(|| key.clone());
+            let first = Expr::Column(datafusion::common::Column::new_unqualified(first));
+            parts.fold(first, |expression, part| expression.field(part)).alias(key)
         })
         .collect()
 }

@@ -12,6 +12,7 @@ use futures::TryStreamExt;
 use lakebed_layout::{
     LakeFault, ROW_TRACKING_DOMAIN, TableSnapshot,
     action::{AddFile, DeletionVector, Protocol},
+    columns::join_name,
     ddl, row_id_high_water_mark,
 };
 use lakebed_model::TableName;
@@ -98,7 +99,7 @@ async fn read_hidden(
         if clustered {
             let columns = snapshot.get_clustering_column_infos(engine)?;
             hidden.clustering = columns.map(|columns| {
-                columns.iter().map(|column| column.logical_column.path().join(".")).collect()
+                columns.iter().map(|column| join_name(column.logical_column.path())).collect()
             });
         }
         if stamped {

@@ -14,7 +14,11 @@ use datafusion::{
     functions_aggregate::min_max::{MaxAccumulator, MinAccumulator},
     logical_expr::Accumulator,
 };
-use lakebed_layout::ddl;
+use lakebed_layout::{
+    ColumnMapping,
+    columns::{self, join_name},
+    ddl,
+};
 use lakebed_model::{Instant, Literal};
 
 /// Characters of a string bound: delta-spark's `stringPrefixLength`.
@@ -23,6 +27,8 @@ const PREFIX_CHARS: usize = 32;
 #[derive(Debug)]
 struct Leaf {
     path: Vec<String>,
+    /// The path under which the statistics stand.
+    physical: Vec<String>,
     bounds: Option<(MinAccumulator, MaxAccumulator)>,
     null_count: u64,
 }
@@ -36,16 +42,22 @@ pub(crate) struct StatsCollector {
 
 impl StatsCollector {
     /// Prepares for the first `indexed` leaf columns and every column named.
-    pub(crate) fn new(schema: &Schema, indexed: usize, named: &[String]) -> Result<Self> {
-        let mut paths = Vec::new();
-        for field in schema.fields() {
-            leaf_paths(field.name(), field.data_type(), &mut Vec::new(), &mut paths);
-        }
-        let leaves = paths
+    pub(crate) fn new(
+        schema: &Schema,
+        indexed: usize,
+        named: &[String],
+        mapping: ColumnMapping,
+    ) -> Result<Self> {
+        let leaves = columns::leaves(schema)
             .into_iter()
             .enumerate()
-            .filter(|(position, (path, _))| *position < indexed || named.contains(&path.join(".")))
-            .map(|(_, (path, data_type))| {
+            .filter(|(position, path)| *position < indexed || named.contains(&join_name(path)))
+            .filter_map(|(_, path)| {
+                let data_type = columns::column_type(schema, &join_name(&path))?;
+                let physical = mapping.physical_path(schema, &path)?;
+                Some((path, physical, data_type))
+            })
+            .map(|(path, physical, data_type)| {
                 let bounds = if ddl::is_orderable(&data_type) {
                     Some((
                         MinAccumulator::try_new(&data_type)?,
@@ -54,7 +66,7 @@ impl StatsCollector {
                 } else {
                     None
                 };
-                Ok(Leaf { path, bounds, null_count: 0 })
+                Ok(Leaf { path, physical, bounds, null_count: 0 })
             })
             .collect::<Result<_>>()?;
         Ok(Self { leaves, rows: 0 })
@@ -80,13 +92,13 @@ impl StatsCollector {
         let mut maxs = Object::default();
         let mut nulls = Object::default();
         for leaf in &mut self.leaves {
-            nulls.set(&leaf.path, leaf.null_count.to_string());
+            nulls.set(&leaf.physical, leaf.null_count.to_string());
             if let Some((min, max)) = &mut leaf.bounds {
                 if let Some(text) = render(&min.evaluate()?, Side::Min) {
-                    mins.set(&leaf.path, text);
+                    mins.set(&leaf.physical, text);
                 }
                 if let Some(text) = render(&max.evaluate()?, Side::Max) {
-                    maxs.set(&leaf.path, text);
+                    maxs.set(&leaf.physical, text);
                 }
             }
         }
@@ -98,24 +110,6 @@ impl StatsCollector {
             nulls.render()
         ))
     }
-}
-
-fn leaf_paths(
-    name: &str,
-    data_type: &DataType,
-    prefix: &mut Vec<String>,
-    out: &mut Vec<(Vec<String>, DataType)>,
-) {
-    prefix.push(name.to_owned());
-    match data_type {
-        DataType::Struct(fields) => {
-            for field in fields {
-                leaf_paths(field.name(), field.data_type(), prefix, out);
-            }
-        }
-        leaf => out.push((prefix.clone(), leaf.clone())),
-    }
-    prefix.pop();
 }
 
 /// Finds a leaf's values; a null struct makes its leaves null.
@@ -258,12 +252,14 @@ mod tests {
         RecordBatch, StringArray, StructArray, TimestampMicrosecondArray,
     };
 
+    use lakebed_layout::ColumnMapping;
+
     use super::StatsCollector;
 
     #[track_caller]
     fn check(column: ArrayRef, expected: &str) {
         let batch = RecordBatch::try_from_iter([("c", column)]).unwrap();
-        let mut stats = StatsCollector::new(&batch.schema(), 32, &[]).unwrap();
+        let mut stats = StatsCollector::new(&batch.schema(), 32, &[], ColumnMapping::None).unwrap();
         stats.update(&batch).unwrap();
         let text = stats.finish().unwrap();
         assert_eq!(text, expected);

@@ -17,7 +17,7 @@ use datafusion::{
     execution::SendableRecordBatchStream,
 };
 use futures::StreamExt;
-use lakebed_layout::action::AddFile;
+use lakebed_layout::{ColumnMapping, action::AddFile};
 use object_store::{ObjectStore, ObjectStoreExt, buffered::BufWriter, path::Path};
 use parquet::{
     arrow::AsyncArrowWriter,
@@ -29,7 +29,10 @@ use tokio::{
     task::JoinHandle,
 };
 
-use crate::stats::StatsCollector;
+use crate::{
+    physical::{physical_schema, to_physical},
+    stats::StatsCollector,
+};
 
 /// Fewest rows of a data page: smaller pages cost more in headers than they prune.
 const PAGE_ROWS_MIN: u64 = 512;
@@ -51,6 +54,8 @@ pub(crate) struct WriteSpec {
     pub(crate) indexed_columns: usize,
     /// Further columns with statistics.
     pub(crate) stats_columns: Vec<String>,
+    /// How files name their columns.
+    pub(crate) column_mapping: ColumnMapping,
     /// Rows of a row group.
     pub(crate) row_group_rows: usize,
     /// Files encoded at once.
@@ -184,15 +189,21 @@ async fn encode(
     permit: OwnedSemaphorePermit,
     spec: WriteSpec,
 ) -> Result<AddFile> {
-    let mut stats = StatsCollector::new(&spec.schema, spec.indexed_columns, &spec.stats_columns)?;
+    let mut stats = StatsCollector::new(
+        &spec.schema,
+        spec.indexed_columns,
+        &spec.stats_columns,
+        spec.column_mapping,
+    )?;
+    let schema = physical_schema(&spec.schema, spec.column_mapping);
     let path = Path::from(name.as_str());
     let target = BufWriter::new(Arc::clone(&spec.store), path);
     let mut writer =
-        AsyncArrowWriter::try_new(target, Arc::clone(&spec.schema), Some(properties(rows, &spec)))?;
+        AsyncArrowWriter::try_new(target, Arc::clone(&schema), Some(properties(rows, &spec)))?;
     let written: Result<()> = async {
         while let Some(batch) = batches.recv().await {
             stats.update(&batch)?;
-            writer.write(&batch).await?;
+            writer.write(&to_physical(&batch, &schema)?).await?;
         }
         writer.flush().await?;
         Ok(())

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, fmt};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::{IteratorTask, action::AddFile};
+use crate::{ColumnMapping, IteratorTask, action::AddFile};
 
 /// How rows are put in order before they are cut into files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,10 +79,13 @@ pub struct RewriteTask {
     pub order: RowOrder,
     /// How many files to write, of equal rows.
     pub target_files: u64,
-    /// Columns whose statistics every file must carry, besides the first 32.
+    /// Columns whose statistics every file must carry, besides the leading ones.
     pub stats_columns: Vec<String>,
     /// How many leading columns get statistics.
     pub indexed_columns: usize,
+    /// How the new files name their columns.
+    #[serde(default)]
+    pub column_mapping: ColumnMapping,
     /// Prefix for the new files' names; unique per task.
     pub file_prefix: String,
     /// Tags for the new files.

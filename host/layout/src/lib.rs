@@ -10,6 +10,7 @@
 
 pub mod action;
 mod alter;
+pub mod columns;
 mod commit;
 mod compaction;
 pub mod conflict;
@@ -28,6 +29,7 @@ pub mod testing;
 pub mod zcube;
 
 pub use alter::{AlterOutcome, alter_clustering};
+pub use columns::ColumnMapping;
 pub use commit::{ROW_TRACKING_DOMAIN, row_id_high_water_mark};
 pub use compaction::{CompactOptions, CompactReport, compact};
 pub use error::LayoutError;

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use arrow::datatypes::SchemaRef;
 use lakebed_model::{Bytes, TableName};
 
-use crate::action::{AddFile, DomainMetadata, Protocol};
+use crate::{
+    ColumnMapping,
+    action::{AddFile, DomainMetadata, Protocol},
+};
 
 /// A table at a version.
 #[derive(Debug, Clone)]
@@ -57,6 +60,16 @@ impl TableSnapshot {
             || self.protocol.reader_features.as_deref().is_some_and(listed)
     }
 
+    /// Tells how files name the table's columns.
+    #[must_use]
+    pub fn column_mapping(&self) -> ColumnMapping {
+        match self.properties.get("delta.columnMapping.mode").map(String::as_str) {
+            Some("name") => ColumnMapping::Name,
+            Some("id") => ColumnMapping::Id,
+            _ => ColumnMapping::None,
+        }
+    }
+
     /// Tells whether every commit must carry a timestamp of its own.
     #[must_use]
     pub fn has_in_commit_timestamps(&self) -> bool {
@@ -103,11 +116,12 @@ impl TableSnapshot {
     /// feature outside the list below refuses, by name.
     #[must_use]
     pub fn write_refusal(&self) -> Option<String> {
-        const KEPT: [&str; 10] = [
+        const KEPT: [&str; 11] = [
             "appendOnly",
             "invariants",
             "checkConstraints",
             "clustering",
+            "columnMapping",
             "domainMetadata",
             "inCommitTimestamp",
             "deletionVectors",
@@ -142,9 +156,6 @@ impl TableSnapshot {
             "generatedColumns" => used("delta.generationExpression"),
             "identityColumns" => used("delta.identity.start"),
             "changeDataFeed" => self.is_on("delta.enableChangeDataFeed"),
-            "columnMapping" => {
-                self.properties.get("delta.columnMapping.mode").is_some_and(|mode| mode != "none")
-            }
             "typeWidening" | "typeWidening-preview" => self.is_on("delta.enableTypeWidening"),
             _ => true,
         }

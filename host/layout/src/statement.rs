@@ -2,7 +2,7 @@
 //!
 //! Everything that starts with `SELECT` or `WITH` is a query for the engine.
 
-use crate::LayoutError;
+use crate::{LayoutError, columns::join_name};
 
 /// A table as a statement names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,10 +138,7 @@ impl Reader<'_> {
             return Token { position: start, text: String::new(), quoted: false };
         };
         if first == '`' {
-            let inner = &rest[1..];
-            let length = inner.find('`').unwrap_or(inner.len());
-            self.position = (start + 1 + length + 1).min(self.text.len());
-            return Token { position: start, text: inner[..length].to_owned(), quoted: true };
+            return self.quoted_token(start);
         }
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
         let length = if is_word(first) {
@@ -151,6 +148,22 @@ impl Reader<'_> {
         };
         self.position = start + length;
         Token { position: start, text: rest[..length].to_owned(), quoted: false }
+    }
+
+    /// Reads a name in back-ticks; two of them inside stand for one.
+    fn quoted_token(&mut self, start: usize) -> Token {
+        let inner = &self.text[start + 1..];
+        let mut text = String::new();
+        let mut characters = inner.char_indices().peekable();
+        self.position = self.text.len();
+        while let Some((at, character)) = characters.next() {
+            if character == '`' && characters.next_if(|(_, next)| *next == '`').is_none() {
+                self.position = start + 1 + at + 1;
+                break;
+            }
+            text.push(character);
+        }
+        Token { position: start, text, quoted: true }
     }
 
     fn peek(&mut self) -> Token {
@@ -210,9 +223,9 @@ impl Reader<'_> {
             return Ok(Vec::new());
         }
         self.expect_one_of("(", "( or NONE")?;
-        let mut columns = vec![self.dotted_name("a column name")?.join(".")];
+        let mut columns = vec![join_name(&self.dotted_name("a column name")?)];
         while self.accept(",") {
-            columns.push(self.dotted_name("a column name")?.join("."));
+            columns.push(join_name(&self.dotted_name("a column name")?));
         }
         self.expect_one_of(")", ", or )")?;
         Ok(columns)

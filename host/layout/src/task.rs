@@ -26,6 +26,7 @@ pub(crate) fn rewrite_task<'f>(
     now: Instant,
 ) -> RewriteTask {
     let cluster_by = snapshot.cluster_by();
+    let stats = ddl::stats_columns(snapshot);
     let cube = (!cluster_by.is_empty()).then(|| lake.unique_id());
     let inputs: Vec<InputFile> = files.map(input_file).collect();
     let bytes: u64 = inputs.iter().map(|input| input.size).sum();
@@ -36,11 +37,12 @@ pub(crate) fn rewrite_task<'f>(
         inputs,
         order: RowOrder::for_keys(&cluster_by),
         target_files: bytes.div_ceil(target.0.max(1)).max(1),
-        indexed_columns: ddl::indexed_columns(snapshot),
+        indexed_columns: stats.leading,
+        stats_columns: stats.named,
+        column_mapping: snapshot.column_mapping(),
         file_prefix: lake.unique_id(),
         tags: cube.as_deref().map(|cube| zcube::tags(cube, &cluster_by)).unwrap_or_default(),
         clustering_provider: cube.map(|_| zcube::PROVIDER.to_owned()),
-        stats_columns: cluster_by,
         modification_time: now.epoch_ms(),
         data_change: false,
         iterators: None,
