@@ -172,3 +172,69 @@ fn in_commit_timestamps_of_spark_are_continued() {
     assert_eq!(times.len(), 4);
     assert!(times.is_sorted_by(|a, b| a < b), "{times:?}");
 }
+
+/// Stored values are copied, not computed again: the table is append-only, has a change data feed, a
+/// generated column, a constraint and a column that must not be null.
+#[test]
+fn generated_columns_and_constraints_do_not_bind_a_rewrite() {
+    let lake = check_kept("generated", &["OPTIMIZE `generated`"]);
+    let optimize = last_commit(&lake, "generated");
+    assert_eq!((removes(&optimize).len(), adds(&optimize).len()), (2, 1));
+    let rows = rows(&lake, "generated");
+    assert!(rows[0].contains("2024-01-01"), "{}", rows[0]);
+}
+
+/// The high-water mark is in the schema, which a rewrite does not write.
+#[test]
+fn identity_columns_keep_their_values_and_their_mark() {
+    let lake = check_kept("identity", &["OPTIMIZE `identity`"]);
+    let stats = stats(adds(&last_commit(&lake, "identity"))[0]);
+    assert_eq!((&stats["minValues"]["id"], &stats["maxValues"]["id"]), (&json!(10), &json!(205)));
+}
+
+/// New values would have to be computed or checked: refused by name, and nothing is written.
+#[test]
+fn new_values_for_columns_with_expressions_are_refused() {
+    for (table, reason) in [
+        (
+            "generated",
+            "failed to rewrite table `generated`: it has generated columns (day) and CHECK constraints (positive), which this engine cannot evaluate for new values",
+        ),
+        (
+            "identity",
+            "failed to rewrite table `identity`: it has identity columns (id), which this engine cannot evaluate for new values",
+        ),
+    ] {
+        let lake = clustered_table(table);
+        let mut opened = crate::support::empty_lake();
+        opened.add_folder(lake.path()).unwrap();
+        let name = lakebed_model::TableName::new(table);
+        let now = lakebed_model::Instant::from_epoch_ms(1);
+        let before = crate::support::files_of(&lake.path().join(table));
+        let refused = runtime(opened.append(&name, vec![], now)).unwrap_err();
+        assert_eq!(format!("failed to {refused}"), reason);
+        assert_eq!(crate::support::files_of(&lake.path().join(table)), before);
+    }
+}
+
+#[test]
+fn change_data_feed_forbids_iterators_but_no_rearrangement() {
+    let lake = check_kept(
+        "generated",
+        &["ALTER TABLE `generated` CLUSTER BY (id)", "OPTIMIZE `generated`"],
+    );
+    let arguments = ["--lake", ".", "compact", "generated", "--iterators", "ageoff='at','3600',"];
+    let run = lakebed(lake.path(), &arguments);
+    assert!(run.failure().contains("append-only"), "{}", run.stderr);
+}
+
+/// A table whose checkpoint is of the second form, with timestamps without a zone.
+#[test]
+fn table_with_a_v2_checkpoint_is_rewritten() {
+    let lake = check_kept("v2-checkpoint", &["OPTIMIZE `v2-checkpoint`"]);
+    let optimize = last_commit(&lake, "v2-checkpoint");
+    assert_eq!(removes(&optimize).len(), 3);
+    let stats = stats(adds(&optimize)[0]);
+    assert_eq!(stats["minValues"]["t"], "2024-06-01T01:02:03.456");
+    assert_eq!(stats["maxValues"]["t"], "2024-06-01T01:02:03.457");
+}

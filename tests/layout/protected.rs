@@ -8,18 +8,7 @@ use crate::support::{lakebed, read_commits, stable};
 
 /// Writes a table of one version by hand.
 fn table(folder: &Path, protocol: &Value, configuration: &Value, partition_columns: &Value) {
-    table_with_column(folder, protocol, configuration, partition_columns, &json!({}));
-}
-
-/// Writes a table of one version whose column has metadata.
-fn table_with_column(
-    folder: &Path,
-    protocol: &Value,
-    configuration: &Value,
-    partition_columns: &Value,
-    column: &Value,
-) {
-    let field = json!({"name": "a", "type": "long", "nullable": true, "metadata": column});
+    let field = json!({"name": "a", "type": "long", "nullable": true, "metadata": {}});
     let schema = json!({"type": "struct", "fields": [field]}).to_string();
     let metadata = json!({"metaData": {
         "id": "00000000-0000-0000-0000-000000000000",
@@ -68,23 +57,6 @@ fn row_tracking_is_refused() {
 }
 
 #[test]
-fn identity_and_generated_columns_are_refused_where_a_column_uses_them() {
-    let generated = json!({"delta.generationExpression": "1"});
-    let identity = json!({"delta.identity.start": 1, "delta.identity.step": 1});
-    let legacy = |writer: i32| json!({"minReaderVersion": 1, "minWriterVersion": writer});
-    for (protocol, column, named) in [
-        (writer_features(&["identityColumns"]), &identity, "identityColumns"),
-        (writer_features(&["generatedColumns", "invariants"]), &generated, "generatedColumns"),
-        (legacy(6), &identity, "identityColumns"),
-        (legacy(4), &generated, "generatedColumns"),
-    ] {
-        let folder = tempfile::tempdir().unwrap();
-        table_with_column(folder.path(), &protocol, &json!({}), &json!([]), column);
-        check(folder.path(), &format!("it uses table features this engine cannot keep: {named}"));
-    }
-}
-
-#[test]
 fn legacy_table_can_be_clustered_and_read_afterwards() {
     for (reader, writer) in [(1, 2), (1, 4), (1, 5), (1, 6), (2, 5), (2, 6)] {
         let folder = tempfile::tempdir().unwrap();
@@ -94,15 +66,6 @@ fn legacy_table_can_be_clustered_and_read_afterwards() {
             lakebed(folder.path(), &["--lake", ".", "sql", statement]).succeeded();
         }
     }
-}
-
-#[test]
-fn change_data_feed_is_refused_only_when_it_is_on() {
-    let on = json!({"delta.enableChangeDataFeed": "true"});
-    check_features(&["changeDataFeed"], &on, "changeDataFeed");
-    let folder = tempfile::tempdir().unwrap();
-    table(folder.path(), &writer_features(&["changeDataFeed"]), &json!({}), &json!([]));
-    lakebed(folder.path(), &["--lake", ".", "sql", "ALTER TABLE t CLUSTER BY (a)"]).succeeded();
 }
 
 #[test]

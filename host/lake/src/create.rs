@@ -141,7 +141,7 @@ impl DeltaLake {
         now: Instant,
     ) -> Result<u64, LakeError> {
         let snapshot = self.snapshot(table).await?;
-        if let Some(reason) = snapshot.write_refusal() {
+        if let Some(reason) = snapshot.write_refusal().or_else(|| snapshot.value_refusal()) {
             return Err(LayoutError::Protected { table: table.to_string(), reason }.into());
         }
         let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();

@@ -77,6 +77,22 @@ pub fn column_type(schema: &Schema, name: &str) -> Option<DataType> {
     Some(fields_along(schema, &split_name(name))?.last()?.data_type().clone())
 }
 
+/// Lists all fields outside lists and maps, depth first, each under its name.
+pub(crate) fn fields(schema: &Schema) -> impl Iterator<Item = (String, &Field)> {
+    fn collect<'s>(fields: &'s Fields, prefix: &[String], out: &mut Vec<(String, &'s Field)>) {
+        for field in fields {
+            let path = [prefix, std::slice::from_ref(field.name())].concat();
+            out.push((join_name(&path), field.as_ref()));
+            if let DataType::Struct(children) = field.data_type() {
+                collect(children, &path, out);
+            }
+        }
+    }
+    let mut out = Vec::new();
+    collect(schema.fields(), &[], &mut out);
+    out.into_iter()
+}
+
 /// Lists the columns that can have statistics: every field that is no struct, depth first.
 #[must_use]
 pub fn leaves(schema: &Schema) -> Vec<Vec<String>> {

@@ -76,6 +76,11 @@ pub async fn compact(
         let chain = Chain::validate(&options.chain, &snapshot.schema, &options.row_keys).map_err(
             |source| LayoutError::Chain { table: table.to_string(), source: Box::new(source) },
         )?;
+        if chain.is_aggregating()
+            && let Some(reason) = snapshot.value_refusal()
+        {
+            return Err(LayoutError::Protected { table: table.to_string(), reason });
+        }
         let warnings = chain.warnings().iter().map(ToString::to_string).collect();
         let inputs: Vec<&AddFile> = snapshot.files.iter().collect();
         let mut report = CompactReport {

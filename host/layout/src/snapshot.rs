@@ -112,19 +112,25 @@ impl TableSnapshot {
 
     /// Tells why this engine must not write the table, if so.
     ///
-    /// A feature we do not know how to keep would be broken silently by a rewrite, so every writer
-    /// feature outside the list below refuses, by name.
+    /// A feature we do not know how to keep would be broken silently by a rewrite, so every feature
+    /// outside the list below refuses, by name. A rewrite copies stored values: what binds values
+    /// only when they are made (generated columns, constraints) does not bind it.
     #[must_use]
     pub fn write_refusal(&self) -> Option<String> {
-        const KEPT: [&str; 11] = [
+        const KEPT: [&str; 16] = [
+            "allowColumnDefaults",
             "appendOnly",
-            "invariants",
+            "changeDataFeed",
             "checkConstraints",
             "clustering",
             "columnMapping",
-            "domainMetadata",
-            "inCommitTimestamp",
             "deletionVectors",
+            "domainMetadata",
+            "generatedColumns",
+            "identityColumns",
+            "inCommitTimestamp",
+            "invariants",
+            "materializePartitionColumns",
             "timestampNtz",
             "v2Checkpoint",
             "vacuumProtocolCheck",
@@ -147,17 +153,48 @@ impl TableSnapshot {
         Some(format!("it uses table features this engine cannot keep: {}", unknown.join(", ")))
     }
 
-    /// A feature that neither the table's properties switch on nor a column uses does not bind a
-    /// rewrite: keeping it in the protocol is enough.
+    /// A feature that the table's properties do not switch on does not bind a rewrite: keeping it in
+    /// the protocol is enough.
     fn feature_matters(&self, feature: &str) -> bool {
-        let used =
-            |key: &str| self.schema.fields().iter().any(|field| field.metadata().contains_key(key));
         match feature {
-            "generatedColumns" => used("delta.generationExpression"),
-            "identityColumns" => used("delta.identity.start"),
-            "changeDataFeed" => self.is_on("delta.enableChangeDataFeed"),
             "typeWidening" | "typeWidening-preview" => self.is_on("delta.enableTypeWidening"),
             _ => true,
         }
+    }
+
+    /// Tells why this engine must not write values that were not in the table before, if so: it
+    /// evaluates no expressions of tables.
+    #[must_use]
+    pub fn value_refusal(&self) -> Option<String> {
+        let columns = |key: &str| -> Vec<String> {
+            let fields = crate::columns::fields(&self.schema);
+            fields
+                .filter(|(_, field)| field.metadata().contains_key(key))
+                .map(|(name, _)| name)
+                .collect()
+        };
+        let constraints: Vec<String> = self
+            .properties
+            .keys()
+            .filter_map(|key| key.strip_prefix("delta.constraints."))
+            .map(ToOwned::to_owned)
+            .collect();
+        let found = [
+            ("generated columns", columns("delta.generationExpression")),
+            ("identity columns", columns("delta.identity.start")),
+            ("invariants on columns", columns("delta.invariants")),
+            ("CHECK constraints", constraints),
+        ];
+        let found: Vec<String> = found
+            .iter()
+            .filter(|(_, names)| !names.is_empty())
+            .map(|(what, names)| format!("{what} ({})", names.join(", ")))
+            .collect();
+        (!found.is_empty()).then(|| {
+            format!(
+                "it has {}, which this engine cannot evaluate for new values",
+                found.join(" and ")
+            )
+        })
     }
 }
