@@ -154,6 +154,60 @@ fn clustering_columns_of_a_mapped_table_are_kept_by_physical_name() {
     assert!(old_name.failure().contains("DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"));
 }
 
+/// Structs within structs, lists and maps, two of their columns renamed, found by field id only.
+#[test]
+fn table_mapped_by_id_keeps_nested_and_renamed_columns() {
+    let table = "column-mapping-id";
+    let statements = [
+        "ALTER TABLE `column-mapping-id` CLUSTER BY (k, person.code)",
+        "OPTIMIZE `column-mapping-id`",
+    ];
+    let lake = check_kept(table, &statements);
+    let rows = rows(&lake, table);
+    assert_eq!(rows.len(), 100);
+    assert!(rows[1].contains(r#""code":99"#) && rows[1].contains("\"n1\""), "{}", rows[1]);
+    let optimize = last_commit(&lake, table);
+    let stats = stats(adds(&optimize)[0]);
+    let bounds = |side: &str| -> Vec<i64> {
+        let mut found: Vec<i64> = stats[side]
+            .as_object()
+            .unwrap()
+            .values()
+            .flat_map(|value| match value {
+                Value::Object(inner) => inner.values().filter_map(Value::as_i64).collect(),
+                value => value.as_i64().into_iter().collect::<Vec<i64>>(),
+            })
+            .collect();
+        found.sort_unstable();
+        found
+    };
+    assert_eq!((bounds("minValues"), bounds("maxValues")), (vec![0, 1], vec![99, 99]));
+    assert!(stats["nullCount"].as_object().unwrap().keys().all(|name| name.starts_with("col-")));
+}
+
+/// A file whose columns have no ids cannot be read by them: said, not read as nulls.
+#[test]
+fn file_without_field_ids_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    Numbers::create(folder.path(), 2, 10);
+    change_first_version(&folder.path().join("t"), |name, action| match name {
+        "protocol" => *action = json!({"minReaderVersion": 2, "minWriterVersion": 5}),
+        "metaData" => {
+            action["configuration"]["delta.columnMapping.mode"] = json!("id");
+            let column = |id: u64, name: &str| {
+                json!({"name": name, "type": "long", "nullable": true, "metadata": {
+                    "delta.columnMapping.id": id, "delta.columnMapping.physicalName": name}})
+            };
+            let fields = [column(1, "k"), column(2, "v"), column(3, "w")];
+            action["schemaString"] = json!(json!({"type": "struct", "fields": fields}).to_string());
+        }
+        _ => {}
+    });
+    let run = lakebed(folder.path(), &["--lake", ".", "sql", "OPTIMIZE t"]);
+    assert!(run.failure().contains("has no field ids"), "{}", run.stderr);
+    assert_eq!(read_commits(&folder.path().join("t")).len(), 1);
+}
+
 /// Real timestamps of Spark's, continued.
 #[test]
 fn in_commit_timestamps_of_spark_are_continued() {
@@ -228,6 +282,140 @@ fn change_data_feed_forbids_iterators_but_no_rearrangement() {
     assert!(run.failure().contains("append-only"), "{}", run.stderr);
 }
 
+/// Files of the old types are rewritten as the new ones.
+#[test]
+fn widened_types_are_rewritten_as_the_table_has_them() {
+    let lake = check_kept("type-widening", &["OPTIMIZE `type-widening`"]);
+    let optimize = last_commit(&lake, "type-widening");
+    assert_eq!((removes(&optimize).len(), adds(&optimize).len()), (2, 1));
+    let stats = stats(adds(&optimize)[0]);
+    let expected = json!({
+        "numRecords": 80,
+        "minValues": {
+            "k": 0, "b": 0, "s": -100_039, "f": 0.0, "d": -48.75, "i": 0.0,
+            "day": "2024-01-01T00:00:00.000", "st": {"x": 0},
+        },
+        "maxValues": {
+            "k": 5_000_000_039u64, "b": 100_039, "s": 0, "f": 13.0, "d": 39004.8126, "i": 39_000.0,
+            "day": "2024-06-01T01:02:03.457", "st": {"x": 7_000_000_039u64},
+        },
+        "nullCount": {"k": 0, "b": 0, "s": 0, "f": 0, "d": 0, "i": 0, "day": 0, "st": {"x": 0}},
+    });
+    assert_eq!(stats, expected);
+    let sums = sql(&lake, &["SELECT sum(k), sum(d), max(day) FROM `type-widening` WHERE k < 100"]);
+    assert_eq!(
+        sums.succeeded().stdout.trim(),
+        r#"{"sum(type-widening.k)":780,"sum(type-widening.d)":-975.0000,"max(type-widening.day)":"2024-02-09T00:00:00"}"#
+    );
+}
+
+/// Every row keeps its id and version, through deletion vectors, an earlier rewrite of Spark's that
+/// materialized them, and rows that never were rewritten; `rows.json` is what Spark says of them.
+#[test]
+fn tracked_rows_keep_their_ids_and_versions() {
+    let table = "row-tracking";
+    let statements =
+        ["ALTER TABLE `row-tracking` CLUSTER BY (v, k)", "OPTIMIZE `row-tracking` FULL"];
+    let lake = check_kept(table, &statements);
+    let folder = lake.path().join(table);
+    let optimize = last_commit(&lake, table);
+    let added = adds(&optimize);
+    assert_eq!((removes(&optimize).len(), added.len()), (2, 1));
+    let Some(Action::CommitInfo(info)) = optimize.first() else { panic!("no commitInfo") };
+    assert_eq!(info["tags"]["delta.rowTracking.preserved"], "true");
+    assert_eq!((added[0].base_row_id, added[0].default_row_commit_version), (Some(177), Some(10)));
+    assert_eq!(high_water_mark(&optimize), Some(260), "the file holds 84 rows");
+    let stats = stats(added[0]);
+    assert_eq!(stats["nullCount"], json!({"k": 0, "v": 0}), "no statistics of hidden columns");
+
+    let commits = read_commits(&folder);
+    let configuration = commits
+        .iter()
+        .flatten()
+        .find_map(|action| match action {
+            Action::Metadata(metadata) => Some(metadata["configuration"].clone()),
+            _ => None,
+        })
+        .expect("metadata");
+    let name =
+        |key: &str| configuration[format!("delta.rowTracking.materialized{key}ColumnName")].clone();
+    let hidden = [name("RowId"), name("RowCommitVersion")];
+    show_columns(&folder, added[0], &hidden);
+    let [id, version] = hidden.map(|name| name.as_str().expect("a name").to_owned());
+    let query = format!(
+        "SELECT k, v, `{id}` AS row_id, `{version}` AS row_commit_version FROM shown ORDER BY `{id}`"
+    );
+    let shown = sql(&lake, &[&query]).json_lines();
+    let expected = std::fs::read_to_string(folder.join("rows.json")).unwrap();
+    let expected: Vec<Value> = serde_json::from_str(&expected).unwrap();
+    assert_eq!(shown, expected);
+}
+
+/// Makes a table `shown` of one file whose hidden columns are ordinary ones.
+fn show_columns(folder: &Path, file: &AddFile, hidden: &[Value; 2]) {
+    let column = |name: &Value, data_type: &str| json!({"name": name, "type": data_type, "nullable": true, "metadata": {}});
+    let fields = json!([
+        column(&json!("k"), "long"),
+        column(&json!("v"), "string"),
+        column(&hidden[0], "long"),
+        column(&hidden[1], "long"),
+    ]);
+    let schema = json!({"type": "struct", "fields": fields}).to_string();
+    let log = folder.with_file_name("shown").join("_delta_log");
+    std::fs::create_dir_all(&log).unwrap();
+    std::fs::copy(folder.join(&file.path), log.with_file_name(&file.path)).unwrap();
+    let plain = AddFile { base_row_id: None, default_row_commit_version: None, ..file.clone() };
+    let lines = [
+        json!({"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}).to_string(),
+        json!({"metaData": {
+            "id": "shown", "format": {"provider": "parquet", "options": {}}, "schemaString": schema,
+            "partitionColumns": [], "configuration": {}, "createdTime": 1,
+        }})
+        .to_string(),
+        Action::Add(Box::new(plain)).to_line(),
+    ];
+    std::fs::write(log.join(format!("{:020}.json", 0)), lines.join("\n")).unwrap();
+}
+
+/// The highest row id that a commit says was given out.
+#[track_caller]
+fn high_water_mark(commit: &[Action]) -> Option<i64> {
+    let marks: Vec<i64> = commit
+        .iter()
+        .filter_map(|action| match action {
+            Action::DomainMetadata(domain) => {
+                lakebed_layout::row_id_high_water_mark(&domain.configuration)
+            }
+            _ => None,
+        })
+        .collect();
+    assert!(marks.len() <= 1, "one action of the domain: {marks:?}");
+    marks.first().copied()
+}
+
+/// Supported but not enabled: new files get new ids, and a second rewrite goes on from there.
+#[test]
+fn row_ids_are_given_out_where_row_tracking_is_only_supported() {
+    let table = "row-tracking-supported";
+    let lake = check_kept(table, &["OPTIMIZE `row-tracking-supported`"]);
+    let optimize = last_commit(&lake, table);
+    let Some(Action::CommitInfo(info)) = optimize.first() else { panic!("no commitInfo") };
+    assert!(info["tags"].is_null());
+    let added = adds(&optimize)[0];
+    assert_eq!((added.base_row_id, added.default_row_commit_version), (Some(60), Some(3)));
+    assert_eq!(high_water_mark(&optimize), Some(119));
+    let statements = [
+        "ALTER TABLE `row-tracking-supported` CLUSTER BY (v)",
+        "OPTIMIZE `row-tracking-supported` FULL",
+    ];
+    sql(&lake, &statements).succeeded();
+    let optimize = last_commit(&lake, table);
+    assert_eq!(
+        (adds(&optimize)[0].base_row_id, high_water_mark(&optimize)),
+        (Some(120), Some(179))
+    );
+}
+
 /// A table whose checkpoint is of the second form, with timestamps without a zone.
 #[test]
 fn table_with_a_v2_checkpoint_is_rewritten() {
@@ -237,4 +425,22 @@ fn table_with_a_v2_checkpoint_is_rewritten() {
     let stats = stats(adds(&optimize)[0]);
     assert_eq!(stats["minValues"]["t"], "2024-06-01T01:02:03.456");
     assert_eq!(stats["maxValues"]["t"], "2024-06-01T01:02:03.457");
+}
+
+/// An aggregation makes values, and rows without a past.
+#[test]
+fn aggregations_are_refused_where_values_or_rows_are_bound() {
+    for (table, reason) in
+        [("identity", "it has identity columns (id)"), ("row-tracking", "it tracks rows")]
+    {
+        let lake = clustered_table(table);
+        let versions = read_commits(&lake.path().join(table)).len();
+        let column = if table == "identity" { "id" } else { "k" };
+        let iterators = format!(",'{column}'=MAX");
+        let arguments =
+            ["--lake", ".", "compact", table, "--iterators", &iterators, "--row-keys", "v"];
+        let failure = lakebed(lake.path(), &arguments).failure();
+        assert!(failure.starts_with("exit code 3") && failure.contains(reason), "{failure}");
+        assert_eq!(read_commits(&lake.path().join(table)).len(), versions);
+    }
 }

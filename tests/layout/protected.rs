@@ -50,10 +50,18 @@ fn check_features(features: &[&str], configuration: &Value, named: &str) {
     check(folder.path(), &reason);
 }
 
+/// Without the columns that keep the ids a rewrite would lose them.
 #[test]
-fn row_tracking_is_refused() {
+fn row_tracking_is_refused_where_ids_have_no_place() {
+    let folder = tempfile::tempdir().unwrap();
     let on = json!({"delta.enableRowTracking": "true"});
-    check_features(&["appendOnly", "domainMetadata", "rowTracking"], &on, "rowTracking");
+    let protocol = writer_features(&["appendOnly", "domainMetadata", "rowTracking"]);
+    table(folder.path(), &protocol, &on, &json!([]));
+    check(
+        folder.path(),
+        "it tracks rows (delta.enableRowTracking) without naming the columns for their ids \
+         (delta.rowTracking.materializedRowIdColumnName and …RowCommitVersionColumnName)",
+    );
 }
 
 #[test]
@@ -101,4 +109,17 @@ fn partitioned_table_is_refused() {
     let legacy = json!({"minReaderVersion": 1, "minWriterVersion": 2});
     table(folder.path(), &legacy, &json!({}), &json!(["a"]));
     check(folder.path(), "it is partitioned by (a); a clustered table cannot be");
+}
+
+/// Without the time of the version before, the next one cannot be told to be later.
+#[test]
+fn in_commit_timestamps_are_refused_where_the_last_one_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let on = json!({"delta.enableInCommitTimestamps": "true"});
+    let protocol = writer_features(&["appendOnly", "inCommitTimestamp"]);
+    table(folder.path(), &protocol, &on, &json!([]));
+    check(
+        folder.path(),
+        "its newest version has no inCommitTimestamp, although they are switched on (delta.enableInCommitTimestamps)",
+    );
 }

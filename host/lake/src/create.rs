@@ -221,6 +221,7 @@ impl DeltaLake {
             store: self.log_store(table)?.object_store(None),
             prefix: self.unique_id(),
             schema: Arc::clone(schema),
+            hidden_columns: 0,
             indexed_columns: naming.stats.leading,
             stats_columns: naming.stats.named,
             column_mapping: naming.column_mapping,

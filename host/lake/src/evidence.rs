@@ -12,14 +12,16 @@ use arrow::{
 };
 use datafusion::{common::Column, error::Result, logical_expr::Expr};
 use futures::StreamExt;
-use lakebed_layout::{
-    Lake, TableSnapshot, action::AddFile, columns::join_name, ddl, input_file,
-};
+use lakebed_layout::{Lake, TableSnapshot, action::AddFile, columns::join_name, ddl, input_file};
 use lakebed_model::{Bytes, ColumnSpan, FileView, Literal, TableName};
 use lakebed_plan::{Layout, TableEvidence, TableSample};
 use serde_json::Value;
 
-use crate::{DeltaLake, LakeError, rewrite::every_nth, session};
+use crate::{
+    DeltaLake, LakeError,
+    rewrite::{ScanRequest, every_nth},
+    session,
+};
 
 /// How much of a table is sampled.
 #[derive(Debug, Clone, Copy)]
@@ -102,7 +104,15 @@ impl DeltaLake {
         let step = (rows / wanted).max(1);
         // Every n-th row of rows in another order would be another sample, and give another plan.
         let context = session::in_order(self);
-        let scan = self.scan_files(&context, &snapshot.table, snapshot.version, &inputs).await?;
+        let request = ScanRequest {
+            table: &snapshot.table,
+            version: snapshot.version,
+            inputs: &inputs,
+            reader: snapshot.reader(),
+            column_mapping: snapshot.column_mapping(),
+            row_tracking: None,
+        };
+        let scan = self.scan_files(&context, request).await?;
         let expressions: Vec<Expr> =
             columns.iter().map(|name| Expr::Column(Column::new_unqualified(name))).collect();
         let mut stream = context.read_table(scan)?.select(expressions)?.execute_stream().await?;

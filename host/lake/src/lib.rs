@@ -11,6 +11,7 @@ mod chain;
 mod create;
 mod error;
 mod evidence;
+mod files;
 mod history;
 mod integers;
 mod lift;

@@ -103,7 +103,8 @@ async fn read_hidden(
             });
         }
         if stamped {
-            hidden.in_commit_timestamp = snapshot.get_in_commit_timestamp(engine)?;
+            // A table without its time can be read; only writers need it.
+            hidden.in_commit_timestamp = snapshot.get_in_commit_timestamp(engine).unwrap_or(None);
         }
         if tracked {
             let mark = snapshot.get_domain_metadata_internal(ROW_TRACKING_DOMAIN, engine)?;

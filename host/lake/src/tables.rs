@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, num::NonZeroUsize, path::Path, sync::Arc, time::Instant};
 
-use arrow::error::ArrowError;
+use arrow::{datatypes::SchemaRef, error::ArrowError};
 use datafusion::execution::{
     memory_pool::FairSpillPool,
     runtime_env::{RuntimeEnv, RuntimeEnvBuilder},
@@ -179,6 +179,19 @@ impl DeltaLake {
         DeltaTableBuilder::from_url(location.clone())
             .and_then(|builder| builder.build_storage())
             .map_err(|error| storage_fault("open", table, location, error))
+    }
+
+    /// Reads the columns of a version.
+    pub(crate) async fn schema_at(
+        &self,
+        table: &TableName,
+        version: u64,
+    ) -> Result<SchemaRef, LakeFault> {
+        let location = self.location(table)?;
+        let fail = |error| table_fault("read", table, location, error);
+        let builder = DeltaTableBuilder::from_url(location.clone()).map_err(fail)?;
+        let delta = Box::pin(builder.with_version(version).load()).await.map_err(fail)?;
+        Ok(delta.snapshot().map_err(fail)?.snapshot().arrow_schema())
     }
 
     /// Opens a table at its newest version.

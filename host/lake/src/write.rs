@@ -10,7 +10,7 @@ use std::{
 
 use arrow::{
     array::{RecordBatch, RecordBatchOptions},
-    datatypes::SchemaRef,
+    datatypes::{Schema, SchemaRef},
 };
 use datafusion::{
     error::{DataFusionError, Result},
@@ -48,8 +48,10 @@ pub(crate) struct WriteSpec {
     pub(crate) store: Arc<dyn ObjectStore>,
     /// Unique part of the names.
     pub(crate) prefix: String,
-    /// Logical schema of the table.
+    /// Logical schema of the table, then columns that it does not show.
     pub(crate) schema: SchemaRef,
+    /// How many columns it does not show.
+    pub(crate) hidden_columns: usize,
     /// Leading leaf columns with statistics.
     pub(crate) indexed_columns: usize,
     /// Further columns with statistics.
@@ -189,8 +191,9 @@ async fn encode(
     permit: OwnedSemaphorePermit,
     spec: WriteSpec,
 ) -> Result<AddFile> {
+    let shown = spec.schema.fields().len().saturating_sub(spec.hidden_columns);
     let mut stats = StatsCollector::new(
-        &spec.schema,
+        &Schema::new(spec.schema.fields()[..shown].to_vec()),
         spec.indexed_columns,
         &spec.stats_columns,
         spec.column_mapping,
@@ -198,8 +201,11 @@ async fn encode(
     let schema = physical_schema(&spec.schema, spec.column_mapping);
     let path = Path::from(name.as_str());
     let target = BufWriter::new(Arc::clone(&spec.store), path);
-    let mut writer =
-        AsyncArrowWriter::try_new(target, Arc::clone(&schema), Some(properties(rows, &spec)))?;
+    let mut writer = AsyncArrowWriter::try_new(
+        target,
+        Arc::clone(&schema),
+        Some(properties(rows, &spec)),
+    )?;
     let written: Result<()> = async {
         while let Some(batch) = batches.recv().await {
             stats.update(&batch)?;

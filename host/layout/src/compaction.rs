@@ -144,6 +144,8 @@ pub async fn compact(
 fn check_changeable(snapshot: &TableSnapshot) -> Result<(), LayoutError> {
     let reason = if let Some(reason) = snapshot.write_refusal() {
         reason
+    } else if snapshot.tracks_rows() {
+        "it tracks rows (delta.enableRowTracking); rows that iterators make have no ids".to_owned()
     } else if snapshot.is_on("delta.appendOnly") {
         "it is append-only (delta.appendOnly); compaction with iterators removes rows".to_owned()
     } else if snapshot.is_on("delta.enableChangeDataFeed") {

@@ -34,7 +34,8 @@ pub use commit::{ROW_TRACKING_DOMAIN, row_id_high_water_mark};
 pub use compaction::{CompactOptions, CompactReport, compact};
 pub use error::LayoutError;
 pub use executor::{
-    Executor, ExecutorError, InputFile, RewriteOutput, RewriteTask, RowOrder, StepReport,
+    Executor, ExecutorError, FileReader, InputFile, RewriteOutput, RewriteTask, RowOrder,
+    RowTrackingColumns, StepReport,
 };
 pub use iterators::{IteratorFold, IteratorStep, IteratorTask};
 pub use lake::{Commit, Lake, LakeFault, PutOutcome};

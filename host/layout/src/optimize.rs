@@ -313,7 +313,7 @@ fn optimize_info(
     };
     let cluster_by = serde_json::to_string(&snapshot.cluster_by()).unwrap_or_default();
     let removed_vectors = inputs.iter().filter(|file| file.deletion_vector.is_some()).count();
-    json!({
+    let mut info = json!({
         "timestamp": options.now.epoch_ms(),
         "operation": "OPTIMIZE",
         "operationParameters": {
@@ -338,7 +338,11 @@ fn optimize_info(
             "p75FileSize": quantile(75),
             "maxFileSize": quantile(100),
         },
-    })
+    });
+    if snapshot.row_tracking_columns().is_some() {
+        info["tags"] = json!({ "delta.rowTracking.preserved": "true" });
+    }
+    info
 }
 
 fn count(length: usize) -> u64 {

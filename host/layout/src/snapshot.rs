@@ -6,7 +6,7 @@ use arrow::datatypes::SchemaRef;
 use lakebed_model::{Bytes, TableName};
 
 use crate::{
-    ColumnMapping,
+    ColumnMapping, FileReader, RowTrackingColumns,
     action::{AddFile, DomainMetadata, Protocol},
 };
 
@@ -70,6 +70,40 @@ impl TableSnapshot {
         }
     }
 
+    /// Tells who can read the table's files as the table has them today.
+    #[must_use]
+    pub fn reader(&self) -> FileReader {
+        let widened = ["typeWidening", "typeWidening-preview"];
+        if self.column_mapping() == ColumnMapping::Id
+            || widened.iter().any(|feature| self.has_feature(feature))
+        {
+            FileReader::FileByFile
+        } else {
+            FileReader::Engine
+        }
+    }
+
+    /// Returns where files hold the ids of rows, when the table tracks rows and names the places.
+    #[must_use]
+    pub fn row_tracking_columns(&self) -> Option<RowTrackingColumns> {
+        let name = |key: &str| self.properties.get(key).cloned();
+        if !self.tracks_rows() {
+            return None;
+        }
+        Some(RowTrackingColumns {
+            row_id: name("delta.rowTracking.materializedRowIdColumnName")?,
+            row_commit_version: name("delta.rowTracking.materializedRowCommitVersionColumnName")?,
+        })
+    }
+
+    /// Tells whether rows keep their ids over rewrites.
+    #[must_use]
+    pub fn tracks_rows(&self) -> bool {
+        self.has_feature("rowTracking")
+            && self.is_on("delta.enableRowTracking")
+            && !self.is_on("delta.rowTrackingSuspended")
+    }
+
     /// Tells whether every commit must carry a timestamp of its own.
     #[must_use]
     pub fn has_in_commit_timestamps(&self) -> bool {
@@ -117,7 +151,7 @@ impl TableSnapshot {
     /// only when they are made (generated columns, constraints) does not bind it.
     #[must_use]
     pub fn write_refusal(&self) -> Option<String> {
-        const KEPT: [&str; 16] = [
+        const KEPT: [&str; 19] = [
             "allowColumnDefaults",
             "appendOnly",
             "changeDataFeed",
@@ -131,7 +165,10 @@ impl TableSnapshot {
             "inCommitTimestamp",
             "invariants",
             "materializePartitionColumns",
+            "rowTracking",
             "timestampNtz",
+            "typeWidening",
+            "typeWidening-preview",
             "v2Checkpoint",
             "vacuumProtocolCheck",
         ];
@@ -143,23 +180,27 @@ impl TableSnapshot {
         }
         let mut unknown: Vec<String> = crate::ddl::writer_features(&self.protocol);
         unknown.extend(self.protocol.reader_features.iter().flatten().cloned());
-        unknown
-            .retain(|feature| !KEPT.contains(&feature.as_str()) && self.feature_matters(feature));
+        unknown.retain(|feature| !KEPT.contains(&feature.as_str()));
         unknown.sort_unstable();
         unknown.dedup();
-        if unknown.is_empty() {
-            return None;
+        if !unknown.is_empty() {
+            return Some(format!(
+                "it uses table features this engine cannot keep: {}",
+                unknown.join(", ")
+            ));
         }
-        Some(format!("it uses table features this engine cannot keep: {}", unknown.join(", ")))
-    }
-
-    /// A feature that the table's properties do not switch on does not bind a rewrite: keeping it in
-    /// the protocol is enough.
-    fn feature_matters(&self, feature: &str) -> bool {
-        match feature {
-            "typeWidening" | "typeWidening-preview" => self.is_on("delta.enableTypeWidening"),
-            _ => true,
+        if self.has_in_commit_timestamps() && self.in_commit_timestamp.is_none() {
+            let reason = "its newest version has no inCommitTimestamp, although they are switched on \
+                          (delta.enableInCommitTimestamps)";
+            return Some(reason.to_owned());
         }
+        if self.tracks_rows() && self.row_tracking_columns().is_none() {
+            let reason = "it tracks rows (delta.enableRowTracking) without naming the columns for their \
+                          ids (delta.rowTracking.materializedRowIdColumnName and \
+                          …RowCommitVersionColumnName)";
+            return Some(reason.to_owned());
+        }
+        None
     }
 
     /// Tells why this engine must not write values that were not in the table before, if so: it
