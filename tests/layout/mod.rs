@@ -5,4 +5,5 @@ mod kept;
 mod metadata;
 mod protected;
 mod spark_tables;
+mod statistics;
 mod writers;

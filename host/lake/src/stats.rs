@@ -6,7 +6,7 @@
 use arrow::{
     array::{Array, ArrayRef, AsArray, RecordBatch, StructArray, make_array},
     buffer::NullBuffer,
-    datatypes::{DataType, Schema, TimeUnit},
+    datatypes::{DataType, Float32Type, Float64Type, Schema, TimeUnit},
 };
 use datafusion::{
     common::ScalarValue,
@@ -30,6 +30,8 @@ struct Leaf {
     /// The path under which the statistics stand.
     physical: Vec<String>,
     bounds: Option<(MinAccumulator, MaxAccumulator)>,
+    /// Whether a NaN was seen, which engines put above every number.
+    has_nan: bool,
     null_count: u64,
 }
 
@@ -66,7 +68,7 @@ impl StatsCollector {
                 } else {
                     None
                 };
-                Ok(Leaf { path, physical, bounds, null_count: 0 })
+                Ok(Leaf { path, physical, bounds, has_nan: false, null_count: 0 })
             })
             .collect::<Result<_>>()?;
         Ok(Self { leaves, rows: 0 })
@@ -78,6 +80,7 @@ impl StatsCollector {
         for leaf in &mut self.leaves {
             let Some(values) = leaf_array(batch, &leaf.path) else { continue };
             leaf.null_count += u64::try_from(values.null_count()).unwrap_or(u64::MAX);
+            leaf.has_nan |= has_nan(&values);
             if let Some((min, max)) = &mut leaf.bounds {
                 min.update_batch(std::slice::from_ref(&values))?;
                 max.update_batch(std::slice::from_ref(&values))?;
@@ -97,7 +100,8 @@ impl StatsCollector {
                 if let Some(text) = render(&min.evaluate()?, Side::Min) {
                     mins.set(&leaf.physical, text);
                 }
-                if let Some(text) = render(&max.evaluate()?, Side::Max) {
+                let max = max.evaluate()?;
+                if let Some(text) = render(&max, Side::Max).filter(|_| !leaf.has_nan) {
                     maxs.set(&leaf.physical, text);
                 }
             }
@@ -109,6 +113,15 @@ impl StatsCollector {
             maxs.render(),
             nulls.render()
         ))
+    }
+}
+
+/// A NaN of either sign; with its sign bit set it would sort below every number here.
+fn has_nan(values: &ArrayRef) -> bool {
+    match values.data_type() {
+        DataType::Float32 => values.as_primitive::<Float32Type>().iter().flatten().any(f32::is_nan),
+        DataType::Float64 => values.as_primitive::<Float64Type>().iter().flatten().any(f64::is_nan),
+        _ => false,
     }
 }
 
@@ -175,8 +188,9 @@ enum Side {
 
 /// Renders a bound as JSON; `None` where no bound can be stated.
 ///
-/// NaN is above every number, so a maximum of NaN is no bound. Zeros bound both signs. Timestamps
-/// have milliseconds in statistics: minima round down, maxima up.
+/// Infinities and NaN are no JSON. Zeros bound both signs. Timestamps have milliseconds in
+/// statistics: minima round down, maxima up. Years that need a sign or a fifth digit are read
+/// differently from engine to engine.
 fn render(value: &ScalarValue, side: Side) -> Option<String> {
     if value.is_null() {
         return None;
@@ -184,7 +198,9 @@ fn render(value: &ScalarValue, side: Side) -> Option<String> {
     Some(match value {
         ScalarValue::Float32(Some(v)) => float(f64::from(*v), &v.to_string(), side)?,
         ScalarValue::Float64(Some(v)) => float(*v, &v.to_string(), side)?,
-        ScalarValue::Date32(Some(days)) => quoted(&Literal::Date(*days).to_string()),
+        ScalarValue::Date32(Some(days)) => {
+            quoted(&with_four_digit_year(Literal::Date(*days).to_string())?)
+        }
         ScalarValue::Decimal128(Some(unscaled), _, scale) => {
             let scale = u8::try_from(*scale).ok()?;
             Literal::Decimal { unscaled: *unscaled, scale }.to_string()
@@ -222,11 +238,16 @@ fn timestamp(value: &ScalarValue, side: Side) -> Option<String> {
         Side::Min => micros.div_euclid(1_000),
         Side::Max => micros.checked_add(999)?.div_euclid(1_000),
     };
-    let mut text = Instant::from_epoch_ms(ms).to_rfc3339();
+    let mut text = with_four_digit_year(Instant::from_epoch_ms(ms).to_rfc3339())?;
     if zone.is_none() {
         text.truncate(text.len() - 1);
     }
     Some(quoted(&text))
+}
+
+/// Lets a date or a time pass that begins with a plain year.
+fn with_four_digit_year(text: String) -> Option<String> {
+    (text.find('-') == Some(4)).then_some(text)
 }
 
 /// Cuts a string bound: a minimum stays a lower bound when cut, a maximum needs a larger tail.
@@ -248,8 +269,8 @@ mod tests {
     use std::sync::Arc;
 
     use arrow::array::{
-        ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array,
-        RecordBatch, StringArray, StructArray, TimestampMicrosecondArray,
+        ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float32Array,
+        Float64Array, Int64Array, RecordBatch, StringArray, StructArray, TimestampMicrosecondArray,
     };
 
     use lakebed_layout::ColumnMapping;
@@ -297,6 +318,81 @@ mod tests {
         check(
             Arc::new(Float64Array::from(vec![1.0, f64::NAN])),
             r#"{"numRecords":2,"minValues":{"c":1.0},"maxValues":{},"nullCount":{"c":0}}"#,
+        );
+    }
+
+    #[test]
+    fn infinities_and_nan_of_either_sign_are_no_bounds() {
+        check(
+            Arc::new(Float64Array::from(vec![Some(f64::INFINITY), Some(1.5), None])),
+            r#"{"numRecords":3,"minValues":{"c":1.5},"maxValues":{},"nullCount":{"c":1}}"#,
+        );
+        check(
+            Arc::new(Float64Array::from(vec![f64::NEG_INFINITY, -2.0])),
+            r#"{"numRecords":2,"minValues":{},"maxValues":{"c":-2.0},"nullCount":{"c":0}}"#,
+        );
+        check(
+            Arc::new(Float64Array::from(vec![-f64::NAN, 3.0])),
+            r#"{"numRecords":2,"minValues":{},"maxValues":{},"nullCount":{"c":0}}"#,
+        );
+        check(
+            Arc::new(Float32Array::from(vec![f32::NAN, 1.0])),
+            r#"{"numRecords":2,"minValues":{"c":1.0},"maxValues":{},"nullCount":{"c":0}}"#,
+        );
+        check(
+            Arc::new(Float64Array::from(vec![Some(f64::NAN), None])),
+            r#"{"numRecords":2,"minValues":{},"maxValues":{},"nullCount":{"c":1}}"#,
+        );
+    }
+
+    #[test]
+    fn decimals_keep_every_digit() {
+        let widest = 99_999_999_999_999_999_999_999_999_999_999_999_999i128;
+        let decimals = Decimal128Array::from(vec![-widest, widest, -1]);
+        check(
+            Arc::new(decimals.with_precision_and_scale(38, 10).unwrap()),
+            r#"{"numRecords":3,"minValues":{"c":-9999999999999999999999999999.9999999999},"maxValues":{"c":9999999999999999999999999999.9999999999},"nullCount":{"c":0}}"#,
+        );
+    }
+
+    #[test]
+    fn instants_before_the_epoch_and_without_a_fraction_have_three_digits() {
+        check(
+            Arc::new(TimestampMicrosecondArray::from(vec![-62_135_596_800_000_000, -1, 0])),
+            r#"{"numRecords":3,"minValues":{"c":"0001-01-01T00:00:00.000"},"maxValues":{"c":"1970-01-01T00:00:00.000"},"nullCount":{"c":0}}"#,
+        );
+        check(
+            Arc::new(TimestampMicrosecondArray::from(vec![0, 300_000_000_000_000_000])),
+            r#"{"numRecords":2,"minValues":{"c":"1970-01-01T00:00:00.000"},"maxValues":{},"nullCount":{"c":0}}"#,
+        );
+        check(
+            Arc::new(Date32Array::from(vec![-719_529, 10_000_000])),
+            r#"{"numRecords":2,"minValues":{},"maxValues":{},"nullCount":{"c":0}}"#,
+        );
+    }
+
+    #[test]
+    fn bytes_have_no_bounds() {
+        check(
+            Arc::new(BinaryArray::from_vec(vec![&[0, 255], &[128]])),
+            r#"{"numRecords":2,"minValues":{},"maxValues":{},"nullCount":{"c":0}}"#,
+        );
+    }
+
+    #[test]
+    fn listed_columns_have_statistics_wherever_they_stand() {
+        let columns = ["a", "b", "z.z"].map(|name| {
+            let column: ArrayRef = Arc::new(Int64Array::from(vec![7]));
+            (name, column)
+        });
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let named = ["`z.z`".to_owned()];
+        let mut stats =
+            StatsCollector::new(&batch.schema(), 1, &named, ColumnMapping::None).unwrap();
+        stats.update(&batch).unwrap();
+        assert_eq!(
+            stats.finish().unwrap(),
+            r#"{"numRecords":1,"minValues":{"a":7,"z.z":7},"maxValues":{"a":7,"z.z":7},"nullCount":{"a":0,"z.z":0}}"#
         );
     }
 

@@ -17,7 +17,7 @@ use datafusion::{
     execution::SendableRecordBatchStream,
 };
 use futures::StreamExt;
-use lakebed_layout::{ColumnMapping, action::AddFile};
+use lakebed_layout::{ColumnMapping, action::AddFile, columns};
 use object_store::{ObjectStore, ObjectStoreExt, buffered::BufWriter, path::Path};
 use parquet::{
     arrow::AsyncArrowWriter,
@@ -204,7 +204,7 @@ async fn encode(
     let mut writer = AsyncArrowWriter::try_new(
         target,
         Arc::clone(&schema),
-        Some(properties(rows, &spec)),
+        Some(properties(rows, &schema, &spec)),
     )?;
     let written: Result<()> = async {
         while let Some(batch) = batches.recv().await {
@@ -240,16 +240,24 @@ async fn encode(
     })
 }
 
-fn properties(rows: u64, spec: &WriteSpec) -> WriterProperties {
+fn properties(rows: u64, schema: &Schema, spec: &WriteSpec) -> WriterProperties {
     let page_rows = (rows / PAGES_PER_FILE).clamp(PAGE_ROWS_MIN, PAGE_ROWS_MAX);
     let page_rows = usize::try_from(page_rows).unwrap_or(usize::MAX);
-    WriterProperties::builder()
+    let common = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_statistics_enabled(EnabledStatistics::Page)
         .set_max_row_group_row_count(Some(spec.row_group_rows))
         .set_data_page_row_count_limit(page_rows)
         .set_write_batch_size(page_rows.min(1_024))
-        .set_created_by(lakebed_layout::engine_info().to_owned())
+        .set_created_by(lakebed_layout::engine_info().to_owned());
+    // A footer's bounds leave NaN out, which engines take for larger than they say.
+    let floats = columns::leaves(schema).into_iter().filter(|path| {
+        columns::column_type(schema, &columns::join_name(path)).is_some_and(|t| t.is_floating())
+    });
+    floats
+        .fold(common, |properties, path| {
+            properties.set_column_statistics_enabled(path.into(), EnabledStatistics::None)
+        })
         .build()
 }
 

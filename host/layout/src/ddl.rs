@@ -145,11 +145,22 @@ pub fn check_columns(snapshot: &TableSnapshot, cluster_by: &[String]) -> Result<
             return Err(LayoutError::MissingStats {
                 table,
                 column: column.clone(),
-                indexed: indexed_columns(snapshot),
+                collected: collected(snapshot),
             });
         }
     }
     Ok(())
+}
+
+/// Says which columns have statistics, and what to do for another one.
+fn collected(snapshot: &TableSnapshot) -> String {
+    match snapshot.properties.get(STATS_COLUMNS) {
+        Some(listed) => format!("{listed} only; add the column to {STATS_COLUMNS}"),
+        None => format!(
+            "the first {} columns only; move the column or raise delta.dataSkippingNumIndexedCols",
+            indexed_columns(snapshot)
+        ),
+    }
 }
 
 /// Returns how many leading columns get statistics: `delta.dataSkippingNumIndexedCols`, −1 for all.
@@ -253,8 +264,11 @@ pub fn stats_columns(snapshot: &TableSnapshot) -> StatsColumns {
     };
     let listed = parse_list(listed);
     let is_listed = |leaf: &Vec<String>| listed.iter().any(|listed| leaf.starts_with(listed));
-    let mut named: Vec<String> =
-        leaves(&snapshot.schema).iter().filter(|leaf| is_listed(leaf)).map(|leaf| join_name(leaf)).collect();
+    let mut named: Vec<String> = leaves(&snapshot.schema)
+        .iter()
+        .filter(|leaf| is_listed(leaf))
+        .map(|leaf| join_name(leaf))
+        .collect();
     named.extend(keys);
     StatsColumns { leading: 0, named }
 }
