@@ -444,3 +444,33 @@ fn aggregations_are_refused_where_values_or_rows_are_bound() {
         assert_eq!(read_commits(&lake.path().join(table)).len(), versions);
     }
 }
+
+/// Appended files have physical names, field ids and row ids as rewritten ones do.
+#[test]
+fn appends_keep_the_features_too() {
+    for (table, count) in [
+        ("column-mapping", 4_000),
+        ("column-mapping-id", 100),
+        ("row-tracking", 84),
+        ("row-tracking-supported", 60),
+        ("type-widening", 80),
+    ] {
+        let lake = clustered_table(table);
+        let mut opened = crate::support::empty_lake();
+        opened.add_folder(lake.path()).unwrap();
+        let name = lakebed_model::TableName::new(table);
+        let some = format!("SELECT * FROM `{table}` ORDER BY 1 LIMIT 5");
+        let batches = runtime(opened.session().run(&some)).unwrap().batches;
+        let now = lakebed_model::Instant::from_epoch_ms(1);
+        runtime(opened.append(&name, batches, now)).unwrap();
+        let appended = last_commit(&lake, table);
+        let add = adds(&appended)[0];
+        assert!(add.data_change && stats(add)["numRecords"] == 5);
+        assert_eq!(add.base_row_id.is_some(), table.starts_with("row-tracking"), "{table}");
+        assert_eq!(add.base_row_id.map(|base| base + 4), high_water_mark(&appended), "{table}");
+        let before = rows(&lake, table);
+        assert_eq!(before.len(), count + 5, "{table}");
+        sql(&lake, &[&format!("OPTIMIZE `{table}`")]).succeeded();
+        assert_eq!(rows(&lake, table), before, "{table}");
+    }
+}

@@ -4,6 +4,7 @@ mod faults;
 mod kept;
 mod metadata;
 mod protected;
+mod shapes;
 mod spark_tables;
 mod statistics;
 mod writers;
