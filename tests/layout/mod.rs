@@ -1,9 +1,12 @@
 //! Rewrites of real tables on a real file system, beside other writers and through faults.
 
 mod faults;
+mod kept;
 mod metadata;
 mod model;
 mod protected;
+mod shapes;
 mod spark_tables;
 mod statements;
+mod statistics;
 mod writers;

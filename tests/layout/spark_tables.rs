@@ -6,29 +6,13 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::{
-    Run, adds, clustered_table, commits, count_and_sum, empty_lake, lakebed, read_commits, removes,
+    adds, clustered_table, commits, count_and_sum, empty_lake, read_commits, removes, rows, sql,
 };
-
-#[track_caller]
-fn sql(lake: &TempDir, statements: &[&str]) -> Run {
-    let mut arguments = vec!["--lake", ".", "--json", "sql"];
-    arguments.extend(statements);
-    lakebed(lake.path(), &arguments)
-}
 
 fn opened(lake: &TempDir) -> DeltaLake {
     let mut opened = empty_lake();
     opened.add_folder(lake.path()).unwrap();
     opened
-}
-
-/// Every value of every row as text, sorted.
-#[track_caller]
-fn rows(lake: &TempDir, table: &str) -> Vec<String> {
-    let run = sql(lake, &[&format!("SELECT * FROM `{table}`")]);
-    let mut rows: Vec<String> = run.succeeded().stdout.lines().map(ToOwned::to_owned).collect();
-    rows.sort_unstable();
-    rows
 }
 
 /// Runs statements on a copy of a table and asserts that its rows are as before: `count` of them,

@@ -9,6 +9,7 @@ use std::{
 use std::os::unix::process::CommandExt;
 
 use serde_json::Value;
+use tempfile::TempDir;
 
 /// What a run of the command said, and how it ended.
 #[derive(Debug)]
@@ -80,4 +81,21 @@ pub(crate) fn lakebed(folder: &Path, arguments: &[&str]) -> Run {
 #[track_caller]
 pub(crate) fn lakebed_with(command: &mut Command) -> Run {
     Run::new(command.output().expect("the command starts"))
+}
+
+/// Runs statements in a lake's folder, with JSON output.
+#[track_caller]
+pub(crate) fn sql(lake: &TempDir, statements: &[&str]) -> Run {
+    let mut arguments = vec!["--lake", ".", "--json", "sql"];
+    arguments.extend(statements);
+    lakebed(lake.path(), &arguments)
+}
+
+/// Every value of every row as text, sorted.
+#[track_caller]
+pub(crate) fn rows(lake: &TempDir, table: &str) -> Vec<String> {
+    let run = sql(lake, &[&format!("SELECT * FROM `{table}`")]);
+    let mut rows: Vec<String> = run.succeeded().stdout.lines().map(ToOwned::to_owned).collect();
+    rows.sort_unstable();
+    rows
 }

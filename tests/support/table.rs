@@ -116,6 +116,21 @@ pub(crate) fn read_commits(table: &Path) -> Vec<Vec<Action>> {
     commits.map(|text| Action::parse_commit(&text).expect("a Delta commit")).collect()
 }
 
+/// Changes the actions of a table's first version, each given by its name and body.
+pub(crate) fn change_first_version(table: &Path, change: impl Fn(&str, &mut Value)) {
+    let path = table.join("_delta_log").join(format!("{:020}.json", 0));
+    let text = fs::read_to_string(&path).expect("a first version");
+    let line = |line: &str| {
+        let mut action: Value = serde_json::from_str(line).expect("JSON");
+        for (name, body) in action.as_object_mut().expect("an action") {
+            change(name, body);
+        }
+        format!("{action}\n")
+    };
+    let changed: String = text.lines().map(line).collect();
+    fs::write(path, changed).expect("a writable log");
+}
+
 /// Returns one commit of a table.
 #[track_caller]
 pub(crate) fn commits(table: &Path, version: usize) -> Vec<Action> {

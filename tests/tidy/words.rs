@@ -35,6 +35,8 @@ const PURE: &[&str] = &[
     "host/plan/src/",
     "host/compact/src/",
     "host/layout/src/action",
+    "host/layout/src/columns",
+    "host/layout/src/commit",
     "host/layout/src/conflict",
     "host/layout/src/curve",
     "host/layout/src/ddl",

@@ -299,7 +299,7 @@ fn layout_remedy(error: &LayoutError) -> (Remedy, String) {
         LayoutError::TooManyConflicts { .. } => {
             (Remedy::Retry, "run it again when fewer writers are active".to_owned())
         }
-        LayoutError::RowCount { .. } => report(),
+        LayoutError::RowCount { .. } | LayoutError::UncountedRows { .. } => report(),
         LayoutError::Lake(fault) => fault_remedy(fault),
         LayoutError::Executor { .. } => executor_remedy(error),
     }

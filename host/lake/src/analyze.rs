@@ -3,14 +3,20 @@
 
 use futures::StreamExt;
 use lakebed_layout::{
-    Change, Lake, LayoutError, MAX_ATTEMPTS, Replacement, TableSnapshot, action::AddFile,
-    commit_change, conflict::Scope, ddl, input_file,
+    Change, Lake, LayoutError, MAX_ATTEMPTS, Replacement, TableSnapshot,
+    action::AddFile,
+    commit_change,
+    conflict::Scope,
+    ddl::{self, StatsColumns},
+    input_file,
 };
 use lakebed_model::{Instant, TableName};
 use serde_json::{Value, json};
 
 use crate::{
-    DeltaLake, LakeError, session,
+    DeltaLake, LakeError,
+    rewrite::ScanRequest,
+    session,
     stats::{StatsCollector, stated_leaves},
 };
 
@@ -46,15 +52,15 @@ impl DeltaLake {
                 files: u64::try_from(snapshot.files.len()).unwrap_or(u64::MAX),
                 files_analyzed: 0,
             };
-            let keys = snapshot.cluster_by();
+            let stated = stated_leaves(&snapshot);
             let lacking: Vec<&AddFile> =
-                snapshot.files.iter().filter(|file| !is_complete(&snapshot, &keys, file)).collect();
+                snapshot.files.iter().filter(|file| !is_complete(&stated, file)).collect();
             if lacking.is_empty() {
                 return Ok(report);
             }
             let mut adds = Vec::with_capacity(lacking.len());
             for file in &lacking {
-                let stats = Some(self.compute_stats(&snapshot, &keys, file).await?);
+                let stats = Some(self.compute_stats(&snapshot, file).await?);
                 adds.push(AddFile { stats, data_change: false, ..(*file).clone() });
             }
             report.files_analyzed = u64::try_from(adds.len()).unwrap_or(u64::MAX);
@@ -81,7 +87,6 @@ impl DeltaLake {
     async fn compute_stats(
         &self,
         snapshot: &TableSnapshot,
-        keys: &[String],
         file: &AddFile,
     ) -> Result<String, LakeError> {
         let fail = |source| LakeError::Engine {
@@ -90,12 +95,21 @@ impl DeltaLake {
             source,
         };
         let context = session::plain(self);
-        let input = [input_file(file)];
-        let scan = self.scan_files(&context, &snapshot.table, snapshot.version, &input).await;
+        let request = ScanRequest {
+            table: &snapshot.table,
+            version: snapshot.version,
+            inputs: &[input_file(file)],
+            reader: snapshot.reader(),
+            column_mapping: snapshot.column_mapping(),
+            row_tracking: None,
+        };
+        let scan = self.scan_files(&context, request).await;
         let frame = context.read_table(scan.map_err(fail)?).map_err(fail)?;
         let mut rows = frame.execute_stream().await.map_err(fail)?;
-        let indexed = ddl::indexed_columns(snapshot);
-        let mut stats = StatsCollector::new(&snapshot.schema, indexed, keys).map_err(fail)?;
+        let StatsColumns { leading, named } = ddl::stats_columns(snapshot);
+        let mapping = snapshot.column_mapping();
+        let stats = StatsCollector::new(&snapshot.schema, leading, &named, mapping);
+        let mut stats = stats.map_err(fail)?;
         while let Some(batch) = rows.next().await {
             let batch = crate::write::conform(&batch.map_err(fail)?, &snapshot.schema);
             stats.update(&batch.map_err(fail)?).map_err(fail)?;
@@ -105,16 +119,13 @@ impl DeltaLake {
 }
 
 /// Tells whether a file states its rows and, for every column that must have them, its nulls.
-fn is_complete(snapshot: &TableSnapshot, keys: &[String], file: &AddFile) -> bool {
+fn is_complete(stated: &[Vec<String>], file: &AddFile) -> bool {
     let stats: Value =
         file.stats.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     let states = |path: &[String]| {
         path.iter().try_fold(&stats["nullCount"], |at, part| at.get(part)).is_some()
     };
-    stats.get("numRecords").is_some()
-        && stated_leaves(&snapshot.schema, ddl::indexed_columns(snapshot), keys)
-            .iter()
-            .all(|path| states(path))
+    stats.get("numRecords").is_some() && stated.iter().all(|path| states(path))
 }
 
 /// delta-spark's `COMPUTE STATS` history entry (`DeltaOperations.scala`).

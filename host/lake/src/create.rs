@@ -12,17 +12,19 @@ use datafusion::{
 use deltalake::kernel::{StructType, engine::arrow_conversion::TryIntoKernel};
 use futures::stream;
 use lakebed_layout::{
-    Lake, LayoutError, PutOutcome, Replacement, RewriteOutput, TableSnapshot,
+    ColumnMapping, Lake, LayoutError, PutOutcome, Replacement, RewriteOutput, TableSnapshot,
     action::{Action, AddFile},
     commit_replacement,
     conflict::Scope,
-    ddl, properties,
+    ddl::{self, StatsColumns},
+    properties,
 };
 use lakebed_model::{Bytes, Instant, TableName};
 use serde_json::json;
 
 use crate::{
     DeltaLake, LakeError,
+    rules::Rules,
     tables::storage_fault,
     write::{Cut, WriteSpec, write_files},
 };
@@ -54,6 +56,19 @@ impl Default for NewTable {
             comment: None,
             properties: BTreeMap::new(),
         }
+    }
+}
+
+/// What new files say of their columns.
+#[derive(Debug)]
+struct Naming {
+    stats: StatsColumns,
+    column_mapping: ColumnMapping,
+}
+
+impl Naming {
+    fn of(snapshot: &TableSnapshot) -> Self {
+        Self { stats: ddl::stats_columns(snapshot), column_mapping: snapshot.column_mapping() }
     }
 }
 
@@ -179,8 +194,8 @@ impl DeltaLake {
         cut: Cut<'_>,
         now: Instant,
     ) -> Result<Vec<AddFile>, LakeError> {
-        let indexed = ddl::indexed_columns(&as_if_created(new));
-        self.write_rows(&new.name, &new.schema, &new.cluster_by, indexed, rows, cut, now).await
+        let naming = Naming::of(&as_if_created(new));
+        self.write_rows(&new.name, &new.schema, naming, rows, cut, now).await
     }
 
     /// Appends rows in one file and one commit; returns the version.
@@ -195,10 +210,17 @@ impl DeltaLake {
         now: Instant,
     ) -> Result<u64, LakeError> {
         let snapshot = self.snapshot(table).await?;
-        if let Some(reason) = snapshot.write_refusal() {
+        if let Some(reason) = snapshot.write_refusal().or_else(|| snapshot.value_refusal()) {
             return Err(LayoutError::Protected { table: table.to_string(), reason }.into());
         }
-        let rows = in_memory(&snapshot.schema, batches);
+        let rules = Rules::new(&snapshot, self.session().context()).map_err(|source| {
+            LakeError::Engine {
+                action: "read the constraints of",
+                table: table.to_string(),
+                source,
+            }
+        })?;
+        let rows = rules.checked(in_memory(&snapshot.schema, batches));
         let output = self.write_appended(&snapshot, rows, Cut::Rows(&[]), now).await?;
         self.commit_append(&snapshot, &output, now).await
     }
@@ -211,10 +233,8 @@ impl DeltaLake {
         cut: Cut<'_>,
         now: Instant,
     ) -> Result<RewriteOutput, LakeError> {
-        let indexed = ddl::indexed_columns(snapshot);
-        let keys = snapshot.cluster_by();
-        let adds =
-            self.write_rows(&snapshot.table, &snapshot.schema, &keys, indexed, rows, cut, now);
+        let naming = Naming::of(snapshot);
+        let adds = self.write_rows(&snapshot.table, &snapshot.schema, naming, rows, cut, now);
         let adds = adds.await?;
         let rows = adds.iter().filter_map(AddFile::rows).sum();
         Ok(RewriteOutput { adds, rows_in: rows, rows_out: rows, steps: Vec::new() })
@@ -269,13 +289,11 @@ impl DeltaLake {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what a file is made of, for tables old and new")]
     async fn write_rows(
         &self,
         table: &TableName,
         schema: &SchemaRef,
-        keys: &[String],
-        indexed_columns: usize,
+        naming: Naming,
         rows: SendableRecordBatchStream,
         cut: Cut<'_>,
         now: Instant,
@@ -284,8 +302,10 @@ impl DeltaLake {
             store: self.log_store(table)?.object_store(None),
             prefix: self.unique_id(),
             schema: Arc::clone(schema),
-            indexed_columns,
-            stats_columns: keys.to_vec(),
+            hidden_columns: 0,
+            indexed_columns: naming.stats.leading,
+            stats_columns: naming.stats.named,
+            column_mapping: naming.column_mapping,
             row_group_rows: self.options.row_group_rows,
             threads: self.options.threads.get(),
             tags: BTreeMap::new(),
@@ -312,6 +332,9 @@ fn as_if_created(new: &NewTable) -> TableSnapshot {
         location: new.location.clone(),
         version: 0,
         schema: Arc::clone(&new.schema),
+        in_commit_timestamp: None,
+        row_id_high_water_mark: None,
+        clock_ms: 0,
         protocol: properties::protocol_for(&new.schema, &new.properties, &new.cluster_by),
         metadata: serde_json::Value::Null,
         properties: new.properties.clone(),

@@ -66,7 +66,7 @@ impl DeltaLake {
     ) -> Result<DmlReport, LakeError> {
         let fail = |source| LakeError::Query { sql: query.to_owned(), source };
         let snapshot = self.snapshot(table).await?;
-        if let Some(reason) = snapshot.write_refusal() {
+        if let Some(reason) = snapshot.write_refusal().or_else(|| snapshot.value_refusal()) {
             return Err(LayoutError::Protected { table: table.to_string(), reason }.into());
         }
         let mut session = self.session();
@@ -343,7 +343,7 @@ fn relaxed(data_type: &DataType) -> DataType {
 
 fn check_deletable(snapshot: &TableSnapshot) -> Result<(), LayoutError> {
     let table = snapshot.table.to_string();
-    if let Some(reason) = snapshot.write_refusal() {
+    if let Some(reason) = snapshot.write_refusal().or_else(|| snapshot.delete_refusal()) {
         return Err(LayoutError::Protected { table, reason });
     }
     let append_only = snapshot.properties.get("delta.appendOnly");

@@ -6,20 +6,25 @@ use arrow::{
     array::{Array, ArrayRef, AsArray},
     compute::cast,
     datatypes::{
-        DataType, Date32Type, Decimal128Type, Float64Type, Int64Type, Schema, TimeUnit,
+        DataType, Date32Type, Decimal128Type, Float64Type, Int64Type, TimeUnit,
         TimestampMicrosecondType,
     },
 };
 use datafusion::{common::Column, error::Result, logical_expr::Expr};
 use futures::StreamExt;
 use lakebed_layout::{
-    Bin, Lake, SelectionPolicy, TableSnapshot, action::AddFile, ddl, input_file, select,
+    Bin, Lake, SelectionPolicy, TableSnapshot, action::AddFile, columns::join_name, ddl,
+    input_file, select,
 };
 use lakebed_model::{Bytes, ColumnSpan, FileView, Literal, TableName};
 use lakebed_plan::{Layout, TableEvidence, TableSample};
 use serde_json::Value;
 
-use crate::{DeltaLake, LakeError, rewrite::every_nth, session};
+use crate::{
+    DeltaLake, LakeError,
+    rewrite::{ScanRequest, every_nth},
+    session,
+};
 
 /// How much of a table is sampled.
 #[derive(Debug, Clone, Copy)]
@@ -85,7 +90,7 @@ impl DeltaLake {
             },
             bytes: snapshot.bytes(),
             rows: snapshot.rows().unwrap_or(0),
-            files: snapshot.files.iter().map(|file| file_view(file, &snapshot.schema)).collect(),
+            files: snapshot.files.iter().map(|file| file_view(file, &snapshot)).collect(),
             target_files,
             eligible_columns,
             sample,
@@ -112,7 +117,15 @@ impl DeltaLake {
         let step = (rows / wanted).max(1);
         // Every n-th row of rows in another order would be another sample, and give another plan.
         let context = session::in_order(self);
-        let scan = self.scan_files(&context, &snapshot.table, snapshot.version, &inputs).await?;
+        let request = ScanRequest {
+            table: &snapshot.table,
+            version: snapshot.version,
+            inputs: &inputs,
+            reader: snapshot.reader(),
+            column_mapping: snapshot.column_mapping(),
+            row_tracking: None,
+        };
+        let scan = self.scan_files(&context, request).await?;
         let expressions: Vec<Expr> =
             columns.iter().map(|name| Expr::Column(Column::new_unqualified(name))).collect();
         let mut stream = context.read_table(scan)?.select(expressions)?.execute_stream().await?;
@@ -152,17 +165,20 @@ fn eligible_columns(snapshot: &TableSnapshot) -> BTreeSet<String> {
         .iter()
         .filter(|field| ddl::is_orderable(field.data_type()))
         .map(|field| field.name().clone())
+        // A name that needs back-ticks is none that a query log gives us in that spelling.
+        .filter(|name| join_name(std::slice::from_ref(name)) == *name)
         .filter(|name| ddl::has_statistics(snapshot, name))
         .collect()
 }
 
 /// Reads a file's statistics into spans.
-pub(crate) fn file_view(file: &AddFile, schema: &Schema) -> FileView {
+fn file_view(file: &AddFile, snapshot: &TableSnapshot) -> FileView {
+    let mapping = snapshot.column_mapping();
     let stats: Value =
         file.stats.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     let mut spans = BTreeMap::new();
-    for field in schema.fields() {
-        let name = field.name();
+    for field in snapshot.schema.fields() {
+        let name = mapping.physical_name(field);
         let bound = |side: &str| literal(stats.get(side)?.get(name)?, field.data_type());
         let null_count = stats.get("nullCount").and_then(|n| n.get(name)).and_then(Value::as_u64);
         let span = ColumnSpan {
@@ -171,7 +187,7 @@ pub(crate) fn file_view(file: &AddFile, schema: &Schema) -> FileView {
             null_count,
         };
         if span.min.is_some() || span.max.is_some() || span.null_count.is_some() {
-            spans.insert(name.clone(), span);
+            spans.insert(field.name().clone(), span);
         }
     }
     FileView {

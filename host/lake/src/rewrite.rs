@@ -23,15 +23,18 @@ use datafusion::{
     },
     prelude::{DataFrame, SessionContext, col},
 };
-use deltalake::delta_datafusion::DeltaScanNext;
+use deltalake::{delta_datafusion::DeltaScanNext, logstore::LogStoreRef};
 use futures::StreamExt;
 use lakebed_layout::{
-    Executor, ExecutorError, InputFile, RewriteOutput, RewriteTask, RowOrder, curve::CurveKeys,
+    ColumnMapping, Executor, ExecutorError, FileReader, InputFile, RewriteOutput, RewriteTask,
+    RowOrder, RowTrackingColumns, columns::split_name, curve::CurveKeys,
 };
 use lakebed_model::TableName;
 
 use crate::{
-    DeltaLake, chain, session,
+    DeltaLake, chain,
+    files::{FileScan, FileScanSpec, with_deleted_rows},
+    session,
     write::{Cut, WriteSpec, equal_parts, write_files},
 };
 
@@ -57,7 +60,15 @@ impl DeltaLake {
     async fn run_rewrite(&self, task: &RewriteTask) -> Result<RewriteOutput> {
         let table = TableName::new(&task.table);
         let context = session::plain(self);
-        let scan = self.scan_files(&context, &table, task.version, &task.inputs).await?;
+        let request = ScanRequest {
+            table: &table,
+            version: task.version,
+            inputs: &task.inputs,
+            reader: task.reader,
+            column_mapping: task.column_mapping,
+            row_tracking: task.row_tracking.as_ref(),
+        };
+        let scan = self.scan_files(&context, request).await?;
         let schema = scan.schema();
         let keys = task.order.keys();
         let frame = context.read_table(Arc::clone(&scan))?;
@@ -93,8 +104,10 @@ impl DeltaLake {
             store: log_store.object_store(None),
             prefix: task.file_prefix.clone(),
             schema,
+            hidden_columns: task.row_tracking.as_ref().map_or(0, |_| 2),
             indexed_columns: task.indexed_columns,
             stats_columns: task.stats_columns.clone(),
+            column_mapping: task.column_mapping,
             row_group_rows: self.options.row_group_rows,
             threads: self.options.threads.get(),
             tags: task.tags.clone(),
@@ -108,19 +121,54 @@ impl DeltaLake {
     pub(crate) async fn scan_files(
         &self,
         context: &SessionContext,
-        table: &TableName,
-        version: u64,
-        inputs: &[InputFile],
+        request: ScanRequest<'_>,
     ) -> Result<Arc<dyn TableProvider>> {
+        let log_store = self.log_store(request.table).map_err(external)?;
+        if request.reader == FileReader::FileByFile {
+            let partitions = context.copied_config().target_partitions();
+            return self.scan_file_by_file(log_store, request, partitions).await;
+        }
         let scan = DeltaScanNext::builder()
-            .with_log_store(self.log_store(table).map_err(external)?)
+            .with_log_store(log_store)
             .with_session(Arc::new(context.state()))
-            .with_table_version(version)
-            .with_file_paths(inputs.iter().map(|input| input.path.clone()))
+            .with_table_version(request.version)
+            .with_file_paths(request.inputs.iter().map(|input| input.path.clone()))
             .build()
             .await?;
         Ok(Arc::new(scan))
     }
+
+    async fn scan_file_by_file(
+        &self,
+        log_store: LogStoreRef,
+        request: ScanRequest<'_>,
+        partitions: usize,
+    ) -> Result<Arc<dyn TableProvider>> {
+        let schema = self.schema_at(request.table, request.version).await.map_err(external)?;
+        let location = self.location(request.table).map_err(external)?.clone();
+        let store = log_store.object_store(None);
+        let files = with_deleted_rows(log_store, location, request.inputs.to_vec()).await?;
+        Ok(Arc::new(FileScan::new(FileScanSpec {
+            store,
+            schema,
+            mapping: request.column_mapping,
+            row_tracking: request.row_tracking.cloned(),
+            files,
+            partitions,
+        })))
+    }
+}
+
+/// Some files of a table to scan.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ScanRequest<'r> {
+    pub(crate) table: &'r TableName,
+    pub(crate) version: u64,
+    pub(crate) inputs: &'r [InputFile],
+    pub(crate) reader: FileReader,
+    pub(crate) column_mapping: ColumnMapping,
+    /// Where row ids are read from and written to, when they are wanted.
+    pub(crate) row_tracking: Option<&'r RowTrackingColumns>,
 }
 
 /// Counts rows and takes every n-th row's keys.
@@ -181,14 +229,15 @@ fn order(frame: DataFrame, order: &RowOrder, sample: &[ArrayRef]) -> Result<Data
     }
 }
 
-/// A dotted name is a field of a struct.
+/// A name of several parts is a field of a struct.
 fn key_expressions(keys: &[String]) -> Vec<Expr> {
     use datafusion::functions::core::expr_ext::FieldAccessor;
     keys.iter()
         .map(|key| {
-            let mut parts = key.split('.');
-            let first = datafusion::common::Column::new_unqualified(parts.next().unwrap_or(key));
-            parts.fold(Expr::Column(first), |expression, part| expression.field(part)).alias(key)
+            let mut parts = split_name(key).into_iter();
+            let first = parts.next().unwrap_or_else(|| key.clone());
+            let first = Expr::Column(datafusion::common::Column::new_unqualified(first));
+            parts.fold(first, |expression, part| expression.field(part)).alias(key)
         })
         .collect()
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use arrow::{array::RecordBatch, datatypes::SchemaRef};
 use datafusion::{
-    catalog::{CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider},
+    catalog::{CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, TableProvider},
     common::{ResolvedTableReference, TableReference, tree_node::TreeNodeRecursion},
     error::Result,
     execution::{FunctionRegistry, SessionState, SessionStateBuilder},
@@ -14,13 +14,14 @@ use datafusion::{
 };
 use datafusion_spark::SessionStateBuilderSpark;
 use deltalake::delta_datafusion::DeltaScanNext;
-use lakebed_layout::Lake;
+use lakebed_layout::{FileReader, InputFile, Lake, TableSnapshot, input_file};
 use lakebed_model::TableName;
 
 use crate::{
     DeltaLake, LakeError,
     integers::SparkIntegers,
     lift::LiftRanges,
+    rewrite::ScanRequest,
     versions::{self, Version, Versioned},
 };
 
@@ -197,27 +198,49 @@ impl QuerySession {
             let parts = [reference.catalog(), reference.schema(), Some(reference.table())];
             lake.named(&parts.into_iter().flatten().collect::<Vec<_>>().join("."))
         };
-        let (version, files) = match version {
-            None => {
-                let snapshot = lake.snapshot(&table).await?;
-                (snapshot.version, snapshot.files.len())
-            }
-            Some(version) => lake.files_at(&table, version).await?,
+        let snapshot = match version {
+            None => lake.snapshot(&table).await?,
+            Some(version) => lake.snapshot_at(&table, version).await?,
         };
         let engine =
             |source| LakeError::Engine { action: "open", table: table.to_string(), source };
+        let scan = self.scan(&lake, &snapshot).await?;
+        self.ensure_schema(place).map_err(engine)?;
+        self.context.register_table(place.clone(), scan).map_err(engine)?;
+        let files = u64::try_from(snapshot.files.len()).unwrap_or(u64::MAX);
+        self.files.insert(place.to_string(), files);
+        Ok(())
+    }
+
+    /// Makes the scan of a whole table: the engine's, where that reads the table right.
+    async fn scan(
+        &self,
+        lake: &DeltaLake,
+        snapshot: &TableSnapshot,
+    ) -> Result<Arc<dyn TableProvider>, LakeError> {
+        let table = &snapshot.table;
+        let engine =
+            |source| LakeError::Engine { action: "open", table: table.to_string(), source };
+        if snapshot.reader() == FileReader::FileByFile {
+            let inputs: Vec<InputFile> = snapshot.files.iter().map(input_file).collect();
+            let request = ScanRequest {
+                table,
+                version: snapshot.version,
+                inputs: &inputs,
+                reader: FileReader::FileByFile,
+                column_mapping: snapshot.column_mapping(),
+                row_tracking: None,
+            };
+            return lake.scan_files(&self.context, request).await.map_err(engine);
+        }
         let scan = DeltaScanNext::builder()
-            .with_log_store(lake.log_store(&table)?)
+            .with_log_store(lake.log_store(table)?)
             .with_session(Arc::new(self.context.state()))
-            .with_table_version(version)
+            .with_table_version(snapshot.version)
             .build()
             .await
             .map_err(engine)?;
-        self.ensure_schema(place).map_err(engine)?;
-        self.context.register_table(place.clone(), Arc::new(scan)).map_err(engine)?;
-        let files = u64::try_from(files).unwrap_or(u64::MAX);
-        self.files.insert(place.to_string(), files);
-        Ok(())
+        Ok(Arc::new(scan))
     }
 
     fn resolved(&self, reference: &TableReference) -> ResolvedTableReference {

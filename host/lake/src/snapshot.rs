@@ -10,9 +10,10 @@ use delta_kernel::snapshot::Snapshot as KernelSnapshot;
 use deltalake::{DeltaTable, kernel::Add};
 use futures::TryStreamExt;
 use lakebed_layout::{
-    LakeFault, TableSnapshot,
+    LakeFault, ROW_TRACKING_DOMAIN, TableSnapshot,
     action::{AddFile, DeletionVector, Protocol},
-    ddl,
+    columns::join_name,
+    ddl, row_id_high_water_mark,
 };
 use lakebed_model::TableName;
 use url::Url;
@@ -42,13 +43,7 @@ pub(crate) async fn read(
         reader_features: protocol.reader_features().map(names),
         writer_features: protocol.writer_features().map(names),
     };
-    let clustered =
-        protocol.writer_features.iter().flatten().any(|feature| feature == "clustering");
-    let clustering = if clustered {
-        read_clustering(table, location, delta, eager.version()).await?
-    } else {
-        None
-    };
+    let hidden = read_hidden(table, location, delta, &protocol).await?;
     Ok(TableSnapshot {
         table: table.clone(),
         location: location.to_string(),
@@ -58,35 +53,70 @@ pub(crate) async fn read(
         metadata: serde_json::to_value(metadata).unwrap_or_default(),
         properties,
         partition_columns: metadata.partition_columns().to_vec(),
-        clustering: clustering.as_deref().map(ddl::domain),
+        clustering: hidden.clustering.as_deref().map(ddl::domain),
+        in_commit_timestamp: hidden.in_commit_timestamp,
+        row_id_high_water_mark: hidden.row_id_high_water_mark,
+        clock_ms: 0,
         files: read_files(table, location, delta).await?,
     })
 }
 
-/// deltalake refuses to show `delta.*` domains; the kernel shows this one, with logical names.
-async fn read_clustering(
+/// What deltalake does not show of a version.
+#[derive(Debug, Default)]
+struct Hidden {
+    /// Clustering columns, by logical name.
+    clustering: Option<Vec<String>>,
+    in_commit_timestamp: Option<i64>,
+    row_id_high_water_mark: Option<i64>,
+}
+
+/// deltalake refuses to show `delta.*` domains; the kernel shows them, and the time of a commit.
+async fn read_hidden(
     table: &TableName,
     location: &Url,
     delta: &DeltaTable,
-    version: u64,
-) -> Result<Option<Vec<String>>, LakeFault> {
+    protocol: &Protocol,
+) -> Result<Hidden, LakeFault> {
+    let has = |feature: &str| protocol.writer_features.iter().flatten().any(|name| name == feature);
+    let (clustered, stamped, tracked) =
+        (has("clustering"), has("inCommitTimestamp"), has("rowTracking"));
+    if !(clustered || stamped || tracked) {
+        return Ok(Hidden::default());
+    }
     let engine = delta.log_store().engine(None);
+    let version = delta.version();
     let mut root = location.clone();
     if !root.path().ends_with('/') {
         root.set_path(&format!("{}/", root.path()));
     }
-    let read = move || -> delta_kernel::DeltaResult<Option<Vec<String>>> {
-        let snapshot =
-            KernelSnapshot::builder_for(root).at_version(version).build(engine.as_ref())?;
-        let columns = snapshot.get_clustering_column_infos(engine.as_ref())?;
-        Ok(columns.map(|columns| {
-            columns.iter().map(|column| column.logical_column.path().join(".")).collect()
-        }))
+    let read = move || -> delta_kernel::DeltaResult<Hidden> {
+        let mut builder = KernelSnapshot::builder_for(root);
+        if let Some(version) = version {
+            builder = builder.at_version(version);
+        }
+        let engine = engine.as_ref();
+        let snapshot = builder.build(engine)?;
+        let mut hidden = Hidden::default();
+        if clustered {
+            let columns = snapshot.get_clustering_column_infos(engine)?;
+            hidden.clustering = columns.map(|columns| {
+                columns.iter().map(|column| join_name(column.logical_column.path())).collect()
+            });
+        }
+        if stamped {
+            // A table without its time can be read; only writers need it.
+            hidden.in_commit_timestamp = snapshot.get_in_commit_timestamp(engine).unwrap_or(None);
+        }
+        if tracked {
+            let mark = snapshot.get_domain_metadata_internal(ROW_TRACKING_DOMAIN, engine)?;
+            hidden.row_id_high_water_mark = mark.as_deref().and_then(row_id_high_water_mark);
+        }
+        Ok(hidden)
     };
     tokio::task::spawn_blocking(read)
         .await
-        .map_err(|error| storage_fault("read clustering columns of", table, location, error))?
-        .map_err(|error| storage_fault("read clustering columns of", table, location, error))
+        .map_err(|error| storage_fault("read metadata domains of", table, location, error))?
+        .map_err(|error| storage_fault("read metadata domains of", table, location, error))
 }
 
 async fn read_files(

@@ -6,7 +6,7 @@
 use arrow::{
     array::{Array, ArrayRef, AsArray, RecordBatch, StructArray, make_array},
     buffer::NullBuffer,
-    datatypes::{DataType, Schema, TimeUnit},
+    datatypes::{DataType, Float32Type, Float64Type, Schema, TimeUnit},
 };
 use datafusion::{
     common::ScalarValue,
@@ -14,7 +14,11 @@ use datafusion::{
     functions_aggregate::min_max::{MaxAccumulator, MinAccumulator},
     logical_expr::Accumulator,
 };
-use lakebed_layout::ddl;
+use lakebed_layout::{
+    ColumnMapping, TableSnapshot,
+    columns::{self, join_name},
+    ddl::{self, StatsColumns},
+};
 use lakebed_model::{Instant, Literal};
 
 /// Characters of a string bound: delta-spark's `stringPrefixLength`.
@@ -23,7 +27,11 @@ const PREFIX_CHARS: usize = 32;
 #[derive(Debug)]
 struct Leaf {
     path: Vec<String>,
+    /// The path under which the statistics stand.
+    physical: Vec<String>,
     bounds: Option<(MinAccumulator, MaxAccumulator)>,
+    /// Whether a NaN was seen, which engines put above every number.
+    has_nan: bool,
     null_count: u64,
 }
 
@@ -36,16 +44,22 @@ pub(crate) struct StatsCollector {
 
 impl StatsCollector {
     /// Prepares for the first `indexed` leaf columns and every column named.
-    pub(crate) fn new(schema: &Schema, indexed: usize, named: &[String]) -> Result<Self> {
-        let mut paths = Vec::new();
-        for field in schema.fields() {
-            leaf_paths(field.name(), field.data_type(), &mut Vec::new(), &mut paths);
-        }
-        let leaves = paths
+    pub(crate) fn new(
+        schema: &Schema,
+        indexed: usize,
+        named: &[String],
+        mapping: ColumnMapping,
+    ) -> Result<Self> {
+        let leaves = columns::leaves(schema)
             .into_iter()
             .enumerate()
-            .filter(|(position, (path, _))| *position < indexed || named.contains(&path.join(".")))
-            .map(|(_, (path, data_type))| {
+            .filter(|(position, path)| *position < indexed || named.contains(&join_name(path)))
+            .filter_map(|(_, path)| {
+                let data_type = columns::column_type(schema, &join_name(&path))?;
+                let physical = mapping.physical_path(schema, &path)?;
+                Some((path, physical, data_type))
+            })
+            .map(|(path, physical, data_type)| {
                 let bounds = if ddl::is_orderable(&data_type) {
                     Some((
                         MinAccumulator::try_new(&data_type)?,
@@ -54,7 +68,7 @@ impl StatsCollector {
                 } else {
                     None
                 };
-                Ok(Leaf { path, bounds, null_count: 0 })
+                Ok(Leaf { path, physical, bounds, has_nan: false, null_count: 0 })
             })
             .collect::<Result<_>>()?;
         Ok(Self { leaves, rows: 0 })
@@ -66,6 +80,7 @@ impl StatsCollector {
         for leaf in &mut self.leaves {
             let Some(values) = leaf_array(batch, &leaf.path) else { continue };
             leaf.null_count += u64::try_from(values.null_count()).unwrap_or(u64::MAX);
+            leaf.has_nan |= has_nan(&values);
             if let Some((min, max)) = &mut leaf.bounds {
                 min.update_batch(std::slice::from_ref(&values))?;
                 max.update_batch(std::slice::from_ref(&values))?;
@@ -91,13 +106,14 @@ impl StatsCollector {
         let mut maxs = Object::default();
         let mut nulls = Object::default();
         for leaf in &mut self.leaves {
-            nulls.set(&leaf.path, leaf.null_count.to_string());
+            nulls.set(&leaf.physical, leaf.null_count.to_string());
             if let Some((min, max)) = &mut leaf.bounds {
                 if let Some(text) = render(&min.evaluate()?, Side::Min) {
-                    mins.set(&leaf.path, text);
+                    mins.set(&leaf.physical, text);
                 }
-                if let Some(text) = render(&max.evaluate()?, Side::Max) {
-                    maxs.set(&leaf.path, text);
+                let max = max.evaluate()?;
+                if let Some(text) = render(&max, Side::Max).filter(|_| !leaf.has_nan) {
+                    maxs.set(&leaf.physical, text);
                 }
             }
         }
@@ -111,36 +127,24 @@ impl StatsCollector {
     }
 }
 
-/// Lists the leaf columns that statistics must tell of.
-pub(crate) fn stated_leaves(schema: &Schema, indexed: usize, named: &[String]) -> Vec<Vec<String>> {
-    let mut paths = Vec::new();
-    for field in schema.fields() {
-        leaf_paths(field.name(), field.data_type(), &mut Vec::new(), &mut paths);
-    }
-    paths
+/// Lists the leaf columns that statistics must tell of, as the statistics name them.
+pub(crate) fn stated_leaves(snapshot: &TableSnapshot) -> Vec<Vec<String>> {
+    let StatsColumns { leading, named } = ddl::stats_columns(snapshot);
+    columns::leaves(&snapshot.schema)
         .into_iter()
         .enumerate()
-        .filter(|(position, (path, _))| *position < indexed || named.contains(&path.join(".")))
-        .map(|(_, (path, _))| path)
+        .filter(|(position, path)| *position < leading || named.contains(&join_name(path)))
+        .filter_map(|(_, path)| snapshot.column_mapping().physical_path(&snapshot.schema, &path))
         .collect()
 }
 
-fn leaf_paths(
-    name: &str,
-    data_type: &DataType,
-    prefix: &mut Vec<String>,
-    out: &mut Vec<(Vec<String>, DataType)>,
-) {
-    prefix.push(name.to_owned());
-    match data_type {
-        DataType::Struct(fields) => {
-            for field in fields {
-                leaf_paths(field.name(), field.data_type(), prefix, out);
-            }
-        }
-        leaf => out.push((prefix.clone(), leaf.clone())),
+/// A NaN of either sign; with its sign bit set it would sort below every number here.
+fn has_nan(values: &ArrayRef) -> bool {
+    match values.data_type() {
+        DataType::Float32 => values.as_primitive::<Float32Type>().iter().flatten().any(f32::is_nan),
+        DataType::Float64 => values.as_primitive::<Float64Type>().iter().flatten().any(f64::is_nan),
+        _ => false,
     }
-    prefix.pop();
 }
 
 /// Finds a leaf's values; a null struct makes its leaves null.
@@ -206,8 +210,9 @@ enum Side {
 
 /// Renders a bound as JSON; `None` where no bound can be stated.
 ///
-/// NaN is above every number, so a maximum of NaN is no bound. Zeros bound both signs. Timestamps
-/// have milliseconds in statistics: minima round down, maxima up.
+/// Infinities and NaN are no JSON. Zeros bound both signs. Timestamps have milliseconds in
+/// statistics: minima round down, maxima up. Years that need a sign or a fifth digit are read
+/// differently from engine to engine.
 fn render(value: &ScalarValue, side: Side) -> Option<String> {
     if value.is_null() {
         return None;
@@ -215,7 +220,9 @@ fn render(value: &ScalarValue, side: Side) -> Option<String> {
     Some(match value {
         ScalarValue::Float32(Some(v)) => float(f64::from(*v), &v.to_string(), side)?,
         ScalarValue::Float64(Some(v)) => float(*v, &v.to_string(), side)?,
-        ScalarValue::Date32(Some(days)) => quoted(&Literal::Date(*days).to_string()),
+        ScalarValue::Date32(Some(days)) => {
+            quoted(&with_four_digit_year(Literal::Date(*days).to_string())?)
+        }
         ScalarValue::Decimal128(Some(unscaled), _, scale) => {
             let scale = u8::try_from(*scale).ok()?;
             Literal::Decimal { unscaled: *unscaled, scale }.to_string()
@@ -253,11 +260,16 @@ fn timestamp(value: &ScalarValue, side: Side) -> Option<String> {
         Side::Min => micros.div_euclid(1_000),
         Side::Max => micros.checked_add(999)?.div_euclid(1_000),
     };
-    let mut text = Instant::from_epoch_ms(ms).to_rfc3339();
+    let mut text = with_four_digit_year(Instant::from_epoch_ms(ms).to_rfc3339())?;
     if zone.is_none() {
         text.truncate(text.len() - 1);
     }
     Some(quoted(&text))
+}
+
+/// Lets a date or a time pass that begins with a plain year.
+fn with_four_digit_year(text: String) -> Option<String> {
+    (text.find('-') == Some(4)).then_some(text)
 }
 
 /// Cuts a string bound: a minimum stays a lower bound when cut, a maximum needs a larger tail.
@@ -279,16 +291,18 @@ mod tests {
     use std::sync::Arc;
 
     use arrow::array::{
-        ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array,
-        RecordBatch, StringArray, StructArray, TimestampMicrosecondArray,
+        ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float32Array,
+        Float64Array, Int64Array, RecordBatch, StringArray, StructArray, TimestampMicrosecondArray,
     };
+
+    use lakebed_layout::ColumnMapping;
 
     use super::StatsCollector;
 
     #[track_caller]
     fn check(column: ArrayRef, expected: &str) {
         let batch = RecordBatch::try_from_iter([("c", column)]).unwrap();
-        let mut stats = StatsCollector::new(&batch.schema(), 32, &[]).unwrap();
+        let mut stats = StatsCollector::new(&batch.schema(), 32, &[], ColumnMapping::None).unwrap();
         stats.update(&batch).unwrap();
         let text = stats.finish().unwrap();
         assert_eq!(text, expected);
@@ -326,6 +340,81 @@ mod tests {
         check(
             Arc::new(Float64Array::from(vec![1.0, f64::NAN])),
             r#"{"numRecords":2,"minValues":{"c":1.0},"maxValues":{},"nullCount":{"c":0}}"#,
+        );
+    }
+
+    #[test]
+    fn infinities_and_nan_of_either_sign_are_no_bounds() {
+        check(
+            Arc::new(Float64Array::from(vec![Some(f64::INFINITY), Some(1.5), None])),
+            r#"{"numRecords":3,"minValues":{"c":1.5},"maxValues":{},"nullCount":{"c":1}}"#,
+        );
+        check(
+            Arc::new(Float64Array::from(vec![f64::NEG_INFINITY, -2.0])),
+            r#"{"numRecords":2,"minValues":{},"maxValues":{"c":-2.0},"nullCount":{"c":0}}"#,
+        );
+        check(
+            Arc::new(Float64Array::from(vec![-f64::NAN, 3.0])),
+            r#"{"numRecords":2,"minValues":{},"maxValues":{},"nullCount":{"c":0}}"#,
+        );
+        check(
+            Arc::new(Float32Array::from(vec![f32::NAN, 1.0])),
+            r#"{"numRecords":2,"minValues":{"c":1.0},"maxValues":{},"nullCount":{"c":0}}"#,
+        );
+        check(
+            Arc::new(Float64Array::from(vec![Some(f64::NAN), None])),
+            r#"{"numRecords":2,"minValues":{},"maxValues":{},"nullCount":{"c":1}}"#,
+        );
+    }
+
+    #[test]
+    fn decimals_keep_every_digit() {
+        let widest = 99_999_999_999_999_999_999_999_999_999_999_999_999i128;
+        let decimals = Decimal128Array::from(vec![-widest, widest, -1]);
+        check(
+            Arc::new(decimals.with_precision_and_scale(38, 10).unwrap()),
+            r#"{"numRecords":3,"minValues":{"c":-9999999999999999999999999999.9999999999},"maxValues":{"c":9999999999999999999999999999.9999999999},"nullCount":{"c":0}}"#,
+        );
+    }
+
+    #[test]
+    fn instants_before_the_epoch_and_without_a_fraction_have_three_digits() {
+        check(
+            Arc::new(TimestampMicrosecondArray::from(vec![-62_135_596_800_000_000, -1, 0])),
+            r#"{"numRecords":3,"minValues":{"c":"0001-01-01T00:00:00.000"},"maxValues":{"c":"1970-01-01T00:00:00.000"},"nullCount":{"c":0}}"#,
+        );
+        check(
+            Arc::new(TimestampMicrosecondArray::from(vec![0, 300_000_000_000_000_000])),
+            r#"{"numRecords":2,"minValues":{"c":"1970-01-01T00:00:00.000"},"maxValues":{},"nullCount":{"c":0}}"#,
+        );
+        check(
+            Arc::new(Date32Array::from(vec![-719_529, 10_000_000])),
+            r#"{"numRecords":2,"minValues":{},"maxValues":{},"nullCount":{"c":0}}"#,
+        );
+    }
+
+    #[test]
+    fn bytes_have_no_bounds() {
+        check(
+            Arc::new(BinaryArray::from_vec(vec![&[0, 255], &[128]])),
+            r#"{"numRecords":2,"minValues":{},"maxValues":{},"nullCount":{"c":0}}"#,
+        );
+    }
+
+    #[test]
+    fn listed_columns_have_statistics_wherever_they_stand() {
+        let columns = ["a", "b", "z.z"].map(|name| {
+            let column: ArrayRef = Arc::new(Int64Array::from(vec![7]));
+            (name, column)
+        });
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let named = ["`z.z`".to_owned()];
+        let mut stats =
+            StatsCollector::new(&batch.schema(), 1, &named, ColumnMapping::None).unwrap();
+        stats.update(&batch).unwrap();
+        assert_eq!(
+            stats.finish().unwrap(),
+            r#"{"numRecords":1,"minValues":{"a":7,"z.z":7},"maxValues":{"a":7,"z.z":7},"nullCount":{"a":0,"z.z":0}}"#
         );
     }
 

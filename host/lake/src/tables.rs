@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, num::NonZeroUsize, path::Path, sync::Arc};
 
-use arrow::error::ArrowError;
+use arrow::{datatypes::SchemaRef, error::ArrowError};
 use datafusion::execution::{
     memory_pool::FairSpillPool,
     runtime_env::{RuntimeEnv, RuntimeEnvBuilder},
@@ -12,12 +12,12 @@ use deltalake::{
     logstore::LogStoreRef,
 };
 use lakebed_compact::{NoPlugins, Plugins};
-use lakebed_layout::LakeFault;
+use lakebed_layout::{LakeFault, TableSnapshot};
 use lakebed_model::{Bytes, Instant, TableName};
 use parquet::errors::ParquetError;
 use url::Url;
 
-use crate::{LakeError, versions::Version};
+use crate::{LakeError, snapshot, versions::Version};
 
 /// Resources of a lake.
 #[derive(Debug, Clone)]
@@ -191,12 +191,12 @@ impl DeltaLake {
             .map_err(|error| storage_fault("open", table, location, error))
     }
 
-    /// Finds a version and counts its files.
-    pub(crate) async fn files_at(
+    /// Reads a table as it was at a version.
+    pub(crate) async fn snapshot_at(
         &self,
         table: &TableName,
         version: Version,
-    ) -> Result<(u64, usize), LakeError> {
+    ) -> Result<TableSnapshot, LakeError> {
         let number = match version {
             Version::Number(number) => number,
             Version::At(instant) => self.version_at(table, instant).await?,
@@ -216,9 +216,7 @@ impl DeltaLake {
         let delta = Box::pin(builder.with_version(number).load())
             .await
             .map_err(|error| table_fault("read", table, location, error))?;
-        let state =
-            delta.snapshot().map_err(|error| table_fault("read", table, location, error))?;
-        Ok((number, state.log_data().num_files()))
+        Ok(snapshot::read(table, location, &delta).await?)
     }
 
     /// Finds the newest version at an instant: by the commit's own time where it has one, else by
@@ -247,6 +245,19 @@ impl DeltaLake {
                     )
                 }),
         }
+    }
+
+    /// Reads the columns of a version.
+    pub(crate) async fn schema_at(
+        &self,
+        table: &TableName,
+        version: u64,
+    ) -> Result<SchemaRef, LakeFault> {
+        let location = self.location(table)?;
+        let fail = |error| table_fault("read", table, location, error);
+        let builder = DeltaTableBuilder::from_url(location.clone()).map_err(fail)?;
+        let delta = Box::pin(builder.with_version(version).load()).await.map_err(fail)?;
+        Ok(delta.snapshot().map_err(fail)?.snapshot().arrow_schema())
     }
 
     /// Opens a table at its newest version.

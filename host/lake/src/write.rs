@@ -14,14 +14,14 @@ use std::{
 
 use arrow::{
     array::{RecordBatch, RecordBatchOptions},
-    datatypes::SchemaRef,
+    datatypes::{Schema, SchemaRef},
 };
 use datafusion::{
     error::{DataFusionError, Result},
     execution::SendableRecordBatchStream,
 };
 use futures::StreamExt;
-use lakebed_layout::action::AddFile;
+use lakebed_layout::{ColumnMapping, action::AddFile, columns};
 use object_store::{ObjectStore, ObjectStoreExt, buffered::BufWriter, path::Path};
 use parquet::{
     arrow::AsyncArrowWriter,
@@ -33,7 +33,10 @@ use tokio::{
     task::JoinHandle,
 };
 
-use crate::stats::StatsCollector;
+use crate::{
+    physical::{physical_schema, to_physical},
+    stats::StatsCollector,
+};
 
 /// Fewest rows of a data page: smaller pages cost more in headers than they prune.
 const PAGE_ROWS_MIN: u64 = 512;
@@ -51,12 +54,16 @@ pub(crate) struct WriteSpec {
     pub(crate) store: Arc<dyn ObjectStore>,
     /// Unique part of the names.
     pub(crate) prefix: String,
-    /// Logical schema of the table.
+    /// Logical schema of the table, then columns that it does not show.
     pub(crate) schema: SchemaRef,
+    /// How many columns it does not show.
+    pub(crate) hidden_columns: usize,
     /// Leading leaf columns with statistics.
     pub(crate) indexed_columns: usize,
     /// Further columns with statistics.
     pub(crate) stats_columns: Vec<String>,
+    /// How files name their columns.
+    pub(crate) column_mapping: ColumnMapping,
     /// Rows of a row group.
     pub(crate) row_group_rows: usize,
     /// Files encoded at once.
@@ -209,15 +216,25 @@ async fn encode(
     permit: OwnedSemaphorePermit,
     spec: WriteSpec,
 ) -> Result<AddFile> {
-    let mut stats = StatsCollector::new(&spec.schema, spec.indexed_columns, &spec.stats_columns)?;
+    let shown = spec.schema.fields().len().saturating_sub(spec.hidden_columns);
+    let mut stats = StatsCollector::new(
+        &Schema::new(spec.schema.fields()[..shown].to_vec()),
+        spec.indexed_columns,
+        &spec.stats_columns,
+        spec.column_mapping,
+    )?;
+    let schema = physical_schema(&spec.schema, spec.column_mapping);
     let path = Path::from(name.as_str());
     let target = BufWriter::new(Arc::clone(&spec.store), path);
-    let mut writer =
-        AsyncArrowWriter::try_new(target, Arc::clone(&spec.schema), Some(properties(rows, &spec)))?;
+    let mut writer = AsyncArrowWriter::try_new(
+        target,
+        Arc::clone(&schema),
+        Some(properties(rows, &schema, &spec)),
+    )?;
     let written: Result<()> = async {
         while let Some(batch) = batches.recv().await {
             stats.update(&batch)?;
-            writer.write(&batch).await?;
+            writer.write(&to_physical(&batch, &schema)?).await?;
             size.store(
                 count(writer.bytes_written() + writer.in_progress_size()),
                 Ordering::Relaxed,
@@ -252,16 +269,24 @@ async fn encode(
     })
 }
 
-fn properties(rows: u64, spec: &WriteSpec) -> WriterProperties {
+fn properties(rows: u64, schema: &Schema, spec: &WriteSpec) -> WriterProperties {
     let page_rows = (rows / PAGES_PER_FILE).clamp(PAGE_ROWS_MIN, PAGE_ROWS_MAX);
     let page_rows = usize::try_from(page_rows).unwrap_or(usize::MAX);
-    WriterProperties::builder()
+    let common = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_statistics_enabled(EnabledStatistics::Page)
         .set_max_row_group_row_count(Some(spec.row_group_rows))
         .set_data_page_row_count_limit(page_rows)
         .set_write_batch_size(page_rows.min(1_024))
-        .set_created_by(lakebed_layout::engine_info().to_owned())
+        .set_created_by(lakebed_layout::engine_info().to_owned());
+    // A footer's bounds leave NaN out, which engines take for larger than they say.
+    let floats = columns::leaves(schema).into_iter().filter(|path| {
+        columns::column_type(schema, &columns::join_name(path)).is_some_and(|t| t.is_floating())
+    });
+    floats
+        .fold(common, |properties, path| {
+            properties.set_column_statistics_enabled(path.into(), EnabledStatistics::None)
+        })
         .build()
 }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use lakebed_model::{Instant, TableName};
 
 use crate::{
-    Lake, LayoutError, PutOutcome, TableSnapshot, action::Action, ddl, optimize::MAX_ATTEMPTS,
-    properties,
+    Lake, LayoutError, PutOutcome, TableSnapshot, action::Action, commit::Succession, ddl,
+    optimize::MAX_ATTEMPTS, properties,
 };
 
 /// What became of an ALTER.
@@ -34,7 +34,8 @@ pub async fn alter_clustering(
     cluster_by: &[String],
     now: Instant,
 ) -> Result<AlterOutcome, LayoutError> {
-    alter(lake, table, |snapshot| ddl::alter_actions(snapshot, cluster_by, now.epoch_ms())).await
+    alter(lake, table, now, |snapshot| ddl::alter_actions(snapshot, cluster_by, now.epoch_ms()))
+        .await
 }
 
 /// Sets table properties.
@@ -47,7 +48,8 @@ pub async fn set_properties(
     values: &BTreeMap<String, String>,
     now: Instant,
 ) -> Result<AlterOutcome, LayoutError> {
-    alter(lake, table, |snapshot| properties::set_actions(snapshot, values, now.epoch_ms())).await
+    alter(lake, table, now, |snapshot| properties::set_actions(snapshot, values, now.epoch_ms()))
+        .await
 }
 
 /// Commits what a change of metadata needs; without actions there is nothing to change.
@@ -57,15 +59,19 @@ pub async fn set_properties(
 async fn alter(
     lake: &dyn Lake,
     table: &TableName,
+    now: Instant,
     actions_for: impl Fn(&TableSnapshot) -> Result<Vec<Action>, LayoutError> + Send,
 ) -> Result<AlterOutcome, LayoutError> {
+    let clock_ms = lake.monotonic_ms();
     for attempt in 1..=MAX_ATTEMPTS {
-        let snapshot = lake.snapshot(table).await?;
+        let snapshot = TableSnapshot { clock_ms, ..lake.snapshot(table).await? };
         let actions = actions_for(&snapshot)?;
         if actions.is_empty() {
             return Ok(AlterOutcome::Unchanged { version: snapshot.version });
         }
         let version = snapshot.version + 1;
+        let attempt_ms = snapshot.attempt_ms(now.epoch_ms(), lake.monotonic_ms());
+        let actions = Succession::new(&snapshot).complete(&actions, version, attempt_ms)?;
         match lake.put_if_absent(table, version, &actions).await? {
             PutOutcome::Committed => {
                 tracing::info!(%table, version, "metadata changed");

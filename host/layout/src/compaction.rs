@@ -69,12 +69,18 @@ pub async fn compact(
     table: &TableName,
     options: &CompactOptions,
 ) -> Result<CompactReport, LayoutError> {
+    let clock_ms = lake.monotonic_ms();
     for attempt in 1..=MAX_ATTEMPTS {
-        let snapshot = lake.snapshot(table).await?;
+        let snapshot = TableSnapshot { clock_ms, ..lake.snapshot(table).await? };
         check_changeable(&snapshot)?;
         let chain = Chain::validate(&options.chain, &snapshot.schema, &options.row_keys).map_err(
             |source| LayoutError::Chain { table: table.to_string(), source: Box::new(source) },
         )?;
+        if chain.is_aggregating()
+            && let Some(reason) = snapshot.value_refusal()
+        {
+            return Err(LayoutError::Protected { table: table.to_string(), reason });
+        }
         let warnings = chain.warnings().iter().map(ToString::to_string).collect();
         let inputs: Vec<&AddFile> = snapshot.files.iter().collect();
         let mut report = CompactReport {
@@ -136,14 +142,13 @@ pub async fn compact(
 
 /// A table whose changes others rely on must not lose rows behind their back.
 fn check_changeable(snapshot: &TableSnapshot) -> Result<(), LayoutError> {
-    let on = |property: &str| {
-        snapshot.properties.get(property).is_some_and(|v| v.eq_ignore_ascii_case("true"))
-    };
     let reason = if let Some(reason) = snapshot.write_refusal() {
         reason
-    } else if on("delta.appendOnly") {
+    } else if snapshot.tracks_rows() {
+        "it tracks rows (delta.enableRowTracking); rows that iterators make have no ids".to_owned()
+    } else if snapshot.is_on("delta.appendOnly") {
         "it is append-only (delta.appendOnly); compaction with iterators removes rows".to_owned()
-    } else if on("delta.enableChangeDataFeed") {
+    } else if snapshot.is_on("delta.enableChangeDataFeed") {
         "its change data feed is on (delta.enableChangeDataFeed); rows removed by iterators would be missing there".to_owned()
     } else {
         return Ok(());

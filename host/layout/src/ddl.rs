@@ -9,19 +9,22 @@ use serde_json::{Value, json};
 use crate::{
     LayoutError, TableSnapshot,
     action::{Action, DomainMetadata, Protocol},
+    columns::{column_type, join_name, leaves, parse_list, split_name},
 };
 
 /// The metadata domain that holds the clustering columns.
 pub const DOMAIN: &str = "delta.clustering";
 /// delta-spark: `clusteredTable.numClusteringColumnsLimit`.
 pub const MAX_COLUMNS: usize = 4;
+/// Property with the names of the columns that have statistics.
+const STATS_COLUMNS: &str = "delta.dataSkippingStatsColumns";
 /// Columns with statistics when a table does not say otherwise.
 pub const DEFAULT_INDEXED_COLUMNS: usize = 32;
 
-/// Builds the domain for a list of dotted column names; the empty list is `CLUSTER BY NONE`.
+/// Builds the domain for a list of column names; the empty list is `CLUSTER BY NONE`.
 #[must_use]
 pub fn domain(cluster_by: &[String]) -> DomainMetadata {
-    let paths: Vec<Vec<&str>> = cluster_by.iter().map(|name| name.split('.').collect()).collect();
+    let paths: Vec<Vec<String>> = cluster_by.iter().map(|name| split_name(name)).collect();
     DomainMetadata {
         domain: DOMAIN.to_owned(),
         configuration: json!({ "clusteringColumns": paths, "domainName": DOMAIN }).to_string(),
@@ -29,7 +32,7 @@ pub fn domain(cluster_by: &[String]) -> DomainMetadata {
     }
 }
 
-/// Reads the columns of a domain as dotted names.
+/// Reads the columns of a domain as names.
 ///
 /// Accepts both the array of paths that every implementation writes and the flat list of the
 /// protocol text's example; a tombstone has none.
@@ -44,9 +47,10 @@ pub fn parse_domain(domain: &DomainMetadata) -> Vec<String> {
         .into_iter()
         .flatten()
         .filter_map(|column| match column {
-            Value::String(name) => Some(name.clone()),
+            Value::String(name) => Some(join_name(std::slice::from_ref(name))),
             Value::Array(path) => {
-                path.iter().map(Value::as_str).collect::<Option<Vec<_>>>().map(|p| p.join("."))
+                let part = |part: &Value| part.as_str().map(ToOwned::to_owned);
+                path.iter().map(part).collect::<Option<Vec<_>>>().map(|path| join_name(&path))
             }
             _ => None,
         })
@@ -147,7 +151,7 @@ pub fn resolved(
             return Err(LayoutError::MissingStats {
                 table,
                 column: column.clone(),
-                indexed: indexed_columns(snapshot),
+                collected: collected(snapshot),
             });
         }
     }
@@ -161,20 +165,28 @@ fn as_spelled(schema: &Schema, dotted: &str) -> String {
         let exact = fields.iter().find(|field| field.name() == name);
         exact.or_else(|| fields.iter().find(same)).cloned()
     };
-    if let Some(field) = find(schema.fields(), dotted) {
-        return field.name().clone();
-    }
     let mut fields = schema.fields().clone();
     let mut parts = Vec::new();
-    for part in dotted.split('.') {
-        let Some(field) = find(&fields, part) else { return dotted.to_owned() };
+    for part in split_name(dotted) {
+        let Some(field) = find(&fields, &part) else { return dotted.to_owned() };
         parts.push(field.name().clone());
         fields = match field.data_type() {
             DataType::Struct(inner) => inner.clone(),
             _ => Fields::empty(),
         };
     }
-    parts.join(".")
+    join_name(&parts)
+}
+
+/// Says which columns have statistics, and what to do for another one.
+fn collected(snapshot: &TableSnapshot) -> String {
+    match snapshot.properties.get(STATS_COLUMNS) {
+        Some(listed) => format!("{listed} only; add the column to {STATS_COLUMNS}"),
+        None => format!(
+            "the first {} columns only; move the column or raise delta.dataSkippingNumIndexedCols",
+            indexed_columns(snapshot)
+        ),
+    }
 }
 
 /// Returns how many leading columns get statistics: `delta.dataSkippingNumIndexedCols`, −1 for all.
@@ -185,21 +197,6 @@ pub fn indexed_columns(snapshot: &TableSnapshot) -> usize {
         Some(count) => usize::try_from(count).unwrap_or(DEFAULT_INDEXED_COLUMNS),
         None => DEFAULT_INDEXED_COLUMNS,
     }
-}
-
-/// Finds the type of a column by its dotted name.
-#[must_use]
-pub fn column_type(schema: &Schema, dotted: &str) -> Option<DataType> {
-    if let Ok(field) = schema.field_with_name(dotted) {
-        return Some(field.data_type().clone());
-    }
-    let mut parts = dotted.split('.');
-    let mut current = schema.field_with_name(parts.next()?).ok()?.data_type().clone();
-    for part in parts {
-        let DataType::Struct(fields) = &current else { return None };
-        current = fields.find(part)?.1.data_type().clone();
-    }
-    Some(current)
 }
 
 /// Tells whether files can be skipped by a type's minimum and maximum
@@ -250,22 +247,56 @@ pub fn alter_actions(
     if let Some(protocol) = upgraded_protocol(&snapshot.protocol) {
         actions.push(Action::Protocol(protocol));
     }
-    actions.push(Action::DomainMetadata(domain(cluster_by)));
+    actions.push(Action::DomainMetadata(domain(&physical_names(snapshot, cluster_by))));
     Ok(actions)
+}
+
+/// The domain holds physical names: they outlive a rename.
+fn physical_names(snapshot: &TableSnapshot, cluster_by: &[String]) -> Vec<String> {
+    let mapping = snapshot.column_mapping();
+    let physical = |name: &String| {
+        mapping.physical_path(&snapshot.schema, &split_name(name)).map(|path| join_name(&path))
+    };
+    cluster_by.iter().map(|name| physical(name).unwrap_or_else(|| name.clone())).collect()
 }
 
 /// Tells whether files carry minimum and maximum of a column.
 #[must_use]
 pub fn has_statistics(snapshot: &TableSnapshot, column: &str) -> bool {
-    if let Some(listed) = snapshot.properties.get("delta.dataSkippingStatsColumns") {
-        return listed
-            .split(',')
-            .map(|name| name.trim().trim_matches('`'))
-            .any(|name| name == column || column.starts_with(&format!("{name}.")));
+    let path = split_name(column);
+    if let Some(listed) = snapshot.properties.get(STATS_COLUMNS) {
+        return parse_list(listed).iter().any(|listed| path.starts_with(listed));
     }
-    let top = column.split('.').next().unwrap_or(column);
-    let position = snapshot.schema.fields().iter().position(|field| field.name() == top);
+    let position = leaves(&snapshot.schema).iter().position(|leaf| *leaf == path);
     position.is_some_and(|position| position < indexed_columns(snapshot))
+}
+
+/// Which columns of new files get statistics.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StatsColumns {
+    /// How many leading ones, fields of structs counted each.
+    pub leading: usize,
+    /// Further ones, by name.
+    pub named: Vec<String>,
+}
+
+/// Chooses the columns with statistics: those that the table lists, else the leading ones, and the
+/// clustering columns in any case.
+#[must_use]
+pub fn stats_columns(snapshot: &TableSnapshot) -> StatsColumns {
+    let keys = snapshot.cluster_by();
+    let Some(listed) = snapshot.properties.get(STATS_COLUMNS) else {
+        return StatsColumns { leading: indexed_columns(snapshot), named: keys };
+    };
+    let listed = parse_list(listed);
+    let is_listed = |leaf: &Vec<String>| listed.iter().any(|listed| leaf.starts_with(listed));
+    let mut named: Vec<String> = leaves(&snapshot.schema)
+        .iter()
+        .filter(|leaf| is_listed(leaf))
+        .map(|leaf| join_name(leaf))
+        .collect();
+    named.extend(keys);
+    StatsColumns { leading: 0, named }
 }
 
 #[cfg(test)]

@@ -51,15 +51,15 @@ pub enum LayoutError {
     },
     /// Delta's `DELTA_CLUSTERING_COLUMN_MISSING_STATS`.
     #[error(
-        "cluster table `{table}` by `{column}` [DELTA_CLUSTERING_COLUMN_MISSING_STATS]: statistics are collected for the first {indexed} columns only; move the column or raise delta.dataSkippingNumIndexedCols"
+        "cluster table `{table}` by `{column}` [DELTA_CLUSTERING_COLUMN_MISSING_STATS]: statistics are collected for {collected}"
     )]
     MissingStats {
         /// The table.
         table: String,
         /// The column.
         column: String,
-        /// How many columns are indexed.
-        indexed: usize,
+        /// Which columns have statistics, and what to do.
+        collected: String,
     },
     /// Delta's `DELTA_OPTIMIZE_FULL_NOT_SUPPORTED`.
     #[error(
@@ -98,6 +98,14 @@ pub enum LayoutError {
         table: String,
         /// Why.
         reason: String,
+    },
+    /// A table that numbers its rows must be told how many a file has.
+    #[error("commit to table `{table}`: new file `{path}` does not say how many rows need ids")]
+    UncountedRows {
+        /// The table.
+        table: String,
+        /// The file.
+        path: String,
     },
     /// Rows would be lost or invented.
     #[error(

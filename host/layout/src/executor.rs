@@ -9,7 +9,10 @@ use std::{collections::BTreeMap, fmt};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::{IteratorTask, action::AddFile};
+use crate::{
+    ColumnMapping, IteratorTask,
+    action::{AddFile, DeletionVector},
+};
 
 /// How rows are put in order before they are cut into files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,6 +56,28 @@ impl RowOrder {
     }
 }
 
+/// Who reads the files of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileReader {
+    /// The engine's own scan: columns by name, types as they are.
+    #[default]
+    Engine,
+    /// A reader that finds columns by field id, reads older types as newer ones and knows the
+    /// positions of rows.
+    FileByFile,
+}
+
+/// Columns of files, unknown to the schema, that hold the ids of rows which were rewritten
+/// (PROTOCOL.md, "Row Tracking").
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RowTrackingColumns {
+    /// The id of each row.
+    pub row_id: String,
+    /// The version that last changed each row.
+    pub row_commit_version: String,
+}
+
 /// A file to read, with the rows that no longer count.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InputFile {
@@ -62,6 +87,15 @@ pub struct InputFile {
     pub size: u64,
     /// Rows that must come out of the scan, where the statistics tell.
     pub live_rows: Option<u64>,
+    /// Which rows are deleted.
+    #[serde(default)]
+    pub deletion_vector: Option<DeletionVector>,
+    /// First row id, with row tracking.
+    #[serde(default)]
+    pub base_row_id: Option<i64>,
+    /// Version of the rows that do not say another, with row tracking.
+    #[serde(default)]
+    pub default_row_commit_version: Option<i64>,
 }
 
 /// One bin's rewrite.
@@ -79,10 +113,19 @@ pub struct RewriteTask {
     pub order: RowOrder,
     /// How many files to write, of equal rows.
     pub target_files: u64,
-    /// Columns whose statistics every file must carry, besides the first 32.
+    /// Columns whose statistics every file must carry, besides the leading ones.
     pub stats_columns: Vec<String>,
     /// How many leading columns get statistics.
     pub indexed_columns: usize,
+    /// How the new files name their columns.
+    #[serde(default)]
+    pub column_mapping: ColumnMapping,
+    /// Who reads the files.
+    #[serde(default)]
+    pub reader: FileReader,
+    /// Where the new files hold the ids of their rows, in a table that tracks rows.
+    #[serde(default)]
+    pub row_tracking: Option<RowTrackingColumns>,
     /// Prefix for the new files' names; unique per task.
     pub file_prefix: String,
     /// Tags for the new files.

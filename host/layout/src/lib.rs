@@ -10,6 +10,8 @@
 
 pub mod action;
 mod alter;
+pub mod columns;
+mod commit;
 mod compaction;
 pub mod conflict;
 pub mod curve;
@@ -28,10 +30,13 @@ pub mod testing;
 pub mod zcube;
 
 pub use alter::{AlterOutcome, alter_clustering, set_properties};
+pub use columns::ColumnMapping;
+pub use commit::{ROW_TRACKING_DOMAIN, row_id_high_water_mark};
 pub use compaction::{CompactOptions, CompactReport, compact};
 pub use error::LayoutError;
 pub use executor::{
-    Executor, ExecutorError, InputFile, RewriteOutput, RewriteTask, RowOrder, StepReport,
+    Executor, ExecutorError, FileReader, InputFile, RewriteOutput, RewriteTask, RowOrder,
+    RowTrackingColumns, StepReport,
 };
 pub use iterators::{IteratorFold, IteratorStep, IteratorTask};
 pub use lake::{Commit, Lake, LakeFault, PutOutcome};

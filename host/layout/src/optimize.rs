@@ -16,6 +16,7 @@ use crate::{
     Bin, Commit, Executor, Lake, LakeFault, LayoutError, PutOutcome, Reason, RewriteOutput,
     SelectionPolicy, TableSnapshot,
     action::{Action, AddFile},
+    commit::Succession,
     conflict::{self, Intent, Scope, Verdict},
     select,
     task::{self, rewrite_task},
@@ -101,8 +102,9 @@ pub async fn optimize(
     options: &OptimizeOptions,
 ) -> Result<OptimizeReport, LayoutError> {
     let mut report = OptimizeReport { table: table.clone(), version: 0, bins: Vec::new() };
+    let clock_ms = lake.monotonic_ms();
     for attempt in 1..=MAX_ATTEMPTS {
-        let snapshot = lake.snapshot(table).await?;
+        let snapshot = TableSnapshot { clock_ms, ..lake.snapshot(table).await? };
         report.version = report.version.max(snapshot.version);
         if let Some(reason) = snapshot.write_refusal() {
             return Err(LayoutError::Protected { table: table.to_string(), reason });
@@ -245,6 +247,7 @@ pub async fn commit_change(
     actions.extend(adds.into_iter().map(|add| Action::Add(Box::new(add))));
 
     let mut judged = snapshot.version;
+    let mut succession = Succession::new(snapshot);
     for attempt in 1..=MAX_ATTEMPTS {
         let winners = match lake.commits_since(table, judged).await {
             Ok(winners) => winners,
@@ -269,7 +272,16 @@ pub async fn commit_change(
             }
         }
         judged = winners.last().map_or(judged, |commit| commit.version);
-        match lake.put_if_absent(table, judged + 1, &actions).await {
+        succession.follow(&winners);
+        let attempt_ms = snapshot.attempt_ms(timestamp, lake.monotonic_ms());
+        let completed = match succession.complete(&actions, judged + 1, attempt_ms) {
+            Ok(completed) => completed,
+            Err(error) => {
+                lake.discard(table, &paths).await;
+                return Err(error);
+            }
+        };
+        match lake.put_if_absent(table, judged + 1, &completed).await {
             Ok(PutOutcome::Committed) => return Ok(Replacement::Committed { version: judged + 1 }),
             Ok(PutOutcome::Exists) => {
                 tracing::warn!(%table, attempt, version = judged + 1, "commit conflicted");
@@ -344,7 +356,7 @@ fn optimize_info(
     };
     let cluster_by = serde_json::to_string(&snapshot.cluster_by()).unwrap_or_default();
     let removed_vectors = inputs.iter().filter(|file| file.deletion_vector.is_some()).count();
-    json!({
+    let mut info = json!({
         "timestamp": options.now.epoch_ms(),
         "operation": "OPTIMIZE",
         "operationParameters": {
@@ -369,7 +381,11 @@ fn optimize_info(
             "p75FileSize": quantile(75),
             "maxFileSize": quantile(100),
         },
-    })
+    });
+    if snapshot.row_tracking_columns().is_some() {
+        info["tags"] = json!({ "delta.rowTracking.preserved": "true" });
+    }
+    info
 }
 
 fn count(length: usize) -> u64 {

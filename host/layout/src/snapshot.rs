@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use arrow::datatypes::SchemaRef;
 use lakebed_model::{Bytes, TableName};
 
-use crate::action::{AddFile, DomainMetadata, Protocol};
+use crate::{
+    ColumnMapping, FileReader, RowTrackingColumns,
+    action::{AddFile, DomainMetadata, Protocol},
+};
 
 /// A table at a version.
 #[derive(Debug, Clone)]
@@ -28,6 +31,12 @@ pub struct TableSnapshot {
     pub partition_columns: Vec<String>,
     /// The `delta.clustering` domain, when the table has one.
     pub clustering: Option<DomainMetadata>,
+    /// `inCommitTimestamp` of this version, where the table has such timestamps.
+    pub in_commit_timestamp: Option<i64>,
+    /// Highest row id given out, where the table tracks rows.
+    pub row_id_high_water_mark: Option<i64>,
+    /// What [`crate::Lake::monotonic_ms`] said when the job began that reads this snapshot.
+    pub clock_ms: u64,
     /// Live files.
     pub files: Vec<AddFile>,
 }
@@ -37,6 +46,82 @@ impl TableSnapshot {
     #[must_use]
     pub fn cluster_by(&self) -> Vec<String> {
         self.clustering.as_ref().map(crate::ddl::parse_domain).unwrap_or_default()
+    }
+
+    /// Tells whether a property is `true`.
+    #[must_use]
+    pub fn is_on(&self, property: &str) -> bool {
+        self.properties.get(property).is_some_and(|value| value.eq_ignore_ascii_case("true"))
+    }
+
+    /// Tells whether the protocol lists a feature, by name or by a legacy version.
+    #[must_use]
+    pub fn has_feature(&self, feature: &str) -> bool {
+        let listed = |features: &[String]| features.iter().any(|name| name == feature);
+        listed(&crate::ddl::writer_features(&self.protocol))
+            || self.protocol.reader_features.as_deref().is_some_and(listed)
+    }
+
+    /// Tells how files name the table's columns.
+    #[must_use]
+    pub fn column_mapping(&self) -> ColumnMapping {
+        match self.properties.get("delta.columnMapping.mode").map(String::as_str) {
+            Some("name") => ColumnMapping::Name,
+            Some("id") => ColumnMapping::Id,
+            _ => ColumnMapping::None,
+        }
+    }
+
+    /// Tells who can read the table's files as the table has them today.
+    #[must_use]
+    pub fn reader(&self) -> FileReader {
+        let widened = ["typeWidening", "typeWidening-preview"];
+        if self.column_mapping() == ColumnMapping::Id
+            || widened.iter().any(|feature| self.has_feature(feature))
+        {
+            FileReader::FileByFile
+        } else {
+            FileReader::Engine
+        }
+    }
+
+    /// Returns where files hold the ids of rows, when the table tracks rows and names the places.
+    #[must_use]
+    pub fn row_tracking_columns(&self) -> Option<RowTrackingColumns> {
+        let name = |key: &str| self.properties.get(key).cloned();
+        if !self.tracks_rows() {
+            return None;
+        }
+        Some(RowTrackingColumns {
+            row_id: name("delta.rowTracking.materializedRowIdColumnName")?,
+            row_commit_version: name("delta.rowTracking.materializedRowCommitVersionColumnName")?,
+        })
+    }
+
+    /// Tells whether rows keep their ids over rewrites.
+    #[must_use]
+    pub fn tracks_rows(&self) -> bool {
+        self.has_feature("rowTracking")
+            && self.is_on("delta.enableRowTracking")
+            && !self.is_on("delta.rowTrackingSuspended")
+    }
+
+    /// Tells whether every commit must carry a timestamp of its own.
+    #[must_use]
+    pub fn has_in_commit_timestamps(&self) -> bool {
+        self.has_feature("inCommitTimestamp") && self.is_on("delta.enableInCommitTimestamps")
+    }
+
+    /// Tells whether new files must be given row ids.
+    #[must_use]
+    pub fn assigns_row_ids(&self) -> bool {
+        self.has_feature("rowTracking") && !self.is_on("delta.rowTrackingSuspended")
+    }
+
+    /// Tells when a commit is attempted: the job's time and what passed since.
+    pub(crate) fn attempt_ms(&self, now_ms: i64, clock_ms: u64) -> i64 {
+        let passed = clock_ms.saturating_sub(self.clock_ms);
+        now_ms.saturating_add(i64::try_from(passed).unwrap_or(i64::MAX))
     }
 
     /// Sums the sizes of the live files.
@@ -63,18 +148,29 @@ impl TableSnapshot {
 
     /// Tells why this engine must not write the table, if so.
     ///
-    /// A feature we do not know how to keep would be broken silently by a rewrite, so every writer
-    /// feature outside the list below refuses, by name.
+    /// A feature we do not know how to keep would be broken silently by a rewrite, so every feature
+    /// outside the list below refuses, by name. A rewrite copies stored values: what binds values
+    /// only when they are made (generated columns, constraints) does not bind it.
     #[must_use]
     pub fn write_refusal(&self) -> Option<String> {
-        const KEPT: [&str; 9] = [
+        const KEPT: [&str; 19] = [
+            "allowColumnDefaults",
             "appendOnly",
-            "invariants",
+            "changeDataFeed",
             "checkConstraints",
             "clustering",
-            "domainMetadata",
+            "columnMapping",
             "deletionVectors",
+            "domainMetadata",
+            "generatedColumns",
+            "identityColumns",
+            "inCommitTimestamp",
+            "invariants",
+            "materializePartitionColumns",
+            "rowTracking",
             "timestampNtz",
+            "typeWidening",
+            "typeWidening-preview",
             "v2Checkpoint",
             "vacuumProtocolCheck",
         ];
@@ -86,34 +182,72 @@ impl TableSnapshot {
         }
         let mut unknown: Vec<String> = crate::ddl::writer_features(&self.protocol);
         unknown.extend(self.protocol.reader_features.iter().flatten().cloned());
-        unknown
-            .retain(|feature| !KEPT.contains(&feature.as_str()) && self.feature_matters(feature));
+        unknown.retain(|feature| !KEPT.contains(&feature.as_str()));
         unknown.sort_unstable();
         unknown.dedup();
-        if unknown.is_empty() {
-            return None;
+        if !unknown.is_empty() {
+            return Some(format!(
+                "it uses table features this engine cannot keep: {}",
+                unknown.join(", ")
+            ));
         }
-        Some(format!("it uses table features this engine cannot keep: {}", unknown.join(", ")))
+        if self.has_in_commit_timestamps() && self.in_commit_timestamp.is_none() {
+            let reason = "its newest version has no inCommitTimestamp, although they are switched on \
+                          (delta.enableInCommitTimestamps)";
+            return Some(reason.to_owned());
+        }
+        if self.tracks_rows() && self.row_tracking_columns().is_none() {
+            let reason = "it tracks rows (delta.enableRowTracking) without naming the columns for their \
+                          ids (delta.rowTracking.materializedRowIdColumnName and \
+                          …RowCommitVersionColumnName)";
+            return Some(reason.to_owned());
+        }
+        None
     }
 
-    /// A feature that neither the table's properties switch on nor a column uses does not bind a
-    /// rewrite: keeping it in the protocol is enough.
-    fn feature_matters(&self, feature: &str) -> bool {
-        let on = |property: &str| {
-            self.properties.get(property).is_some_and(|v| v.eq_ignore_ascii_case("true"))
-        };
-        let used =
-            |key: &str| self.schema.fields().iter().any(|field| field.metadata().contains_key(key));
-        match feature {
-            "generatedColumns" => used("delta.generationExpression"),
-            "identityColumns" => used("delta.identity.start"),
-            "changeDataFeed" => on("delta.enableChangeDataFeed"),
-            "columnMapping" => {
-                self.properties.get("delta.columnMapping.mode").is_some_and(|mode| mode != "none")
-            }
-            "inCommitTimestamp" => on("delta.enableInCommitTimestamps"),
-            "typeWidening" | "typeWidening-preview" => on("delta.enableTypeWidening"),
-            _ => true,
+    /// Tells why this engine must not delete single rows, if so.
+    #[must_use]
+    pub fn delete_refusal(&self) -> Option<String> {
+        if self.is_on("delta.enableChangeDataFeed") {
+            return Some(
+                "its change data feed is on (delta.enableChangeDataFeed), and Lakebed writes no change files"
+                    .to_owned(),
+            );
         }
+        if self.tracks_rows() {
+            return Some(
+                "it tracks rows (delta.enableRowTracking), whose ids a delete here would not keep"
+                    .to_owned(),
+            );
+        }
+        (self.reader() == FileReader::FileByFile).then(|| {
+            "its files hold columns by id or of widened types, which a delete here would not find"
+                .to_owned()
+        })
+    }
+
+    /// Tells why this engine must not write values that were not in the table before, if so: it
+    /// makes no values of its own.
+    #[must_use]
+    pub fn value_refusal(&self) -> Option<String> {
+        let columns = |key: &str| -> Vec<String> {
+            let fields = crate::columns::fields(&self.schema);
+            fields
+                .filter(|(_, field)| field.metadata().contains_key(key))
+                .map(|(name, _)| name)
+                .collect()
+        };
+        let found = [
+            ("generated columns", columns("delta.generationExpression")),
+            ("identity columns", columns("delta.identity.start")),
+        ];
+        let found: Vec<String> = found
+            .iter()
+            .filter(|(_, names)| !names.is_empty())
+            .map(|(what, names)| format!("{what} ({})", names.join(", ")))
+            .collect();
+        (!found.is_empty()).then(|| {
+            format!("it has {}, which this engine cannot make for new rows", found.join(" and "))
+        })
     }
 }

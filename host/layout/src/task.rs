@@ -3,8 +3,8 @@
 use lakebed_model::{Bytes, Instant};
 
 use crate::{
-    Executor, InputFile, Lake, LayoutError, RewriteOutput, RewriteTask, RowOrder, TableSnapshot,
-    action::AddFile, ddl, optimize::discard_output, zcube,
+    Executor, FileReader, InputFile, Lake, LayoutError, RewriteOutput, RewriteTask, RowOrder,
+    TableSnapshot, action::AddFile, ddl, optimize::discard_output, zcube,
 };
 
 /// Describes a file to an executor.
@@ -13,6 +13,9 @@ pub fn input_file(file: &AddFile) -> InputFile {
         path: file.path.clone(),
         size: file.size,
         live_rows: file.rows().map(|rows| rows.saturating_sub(file.deleted_rows())),
+        deletion_vector: file.deletion_vector.clone(),
+        base_row_id: file.base_row_id,
+        default_row_commit_version: file.default_row_commit_version,
     }
 }
 
@@ -26,6 +29,8 @@ pub(crate) fn rewrite_task<'f>(
     now: Instant,
 ) -> RewriteTask {
     let cluster_by = snapshot.cluster_by();
+    let row_tracking = snapshot.row_tracking_columns();
+    let stats = ddl::stats_columns(snapshot);
     let cube = (!cluster_by.is_empty()).then(|| lake.unique_id());
     let inputs: Vec<InputFile> = files.map(input_file).collect();
     let bytes: u64 = inputs.iter().map(|input| input.size).sum();
@@ -36,11 +41,14 @@ pub(crate) fn rewrite_task<'f>(
         inputs,
         order: RowOrder::for_keys(&cluster_by),
         target_files: bytes.div_ceil(target.0.max(1)).max(1),
-        indexed_columns: ddl::indexed_columns(snapshot),
+        indexed_columns: stats.leading,
+        stats_columns: stats.named,
+        column_mapping: snapshot.column_mapping(),
+        reader: if row_tracking.is_some() { FileReader::FileByFile } else { snapshot.reader() },
+        row_tracking,
         file_prefix: lake.unique_id(),
         tags: cube.as_deref().map(|cube| zcube::tags(cube, &cluster_by)).unwrap_or_default(),
         clustering_provider: cube.map(|_| zcube::PROVIDER.to_owned()),
-        stats_columns: cluster_by,
         modification_time: now.epoch_ms(),
         data_change: false,
         iterators: None,

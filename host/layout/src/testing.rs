@@ -272,6 +272,9 @@ pub fn snapshot(cluster_by: &[&str], files: Vec<AddFile>) -> TableSnapshot {
         properties: BTreeMap::new(),
         partition_columns: Vec::new(),
         clustering: Some(ddl::domain(&names(cluster_by))),
+        in_commit_timestamp: None,
+        row_id_high_water_mark: None,
+        clock_ms: 0,
         files,
     }
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use arrow::datatypes::{DataType, Field};
 
-use crate::{LayoutError, TableSnapshot};
+use crate::{LayoutError, TableSnapshot, columns::join_name};
 use reader::Reader;
 
 /// A table as a statement names it.
@@ -356,12 +356,13 @@ fn insert(reader: &mut Reader<'_>) -> Result<Statement, LayoutError> {
         ahead.next_token();
         !matches!(ahead.peek().keyword().as_deref(), Some("SELECT" | "WITH" | "VALUES" | "("))
     };
-    let columns = if is_list { Some(reader.list(column_name)?) } else { None };
+    let name = |reader: &mut Reader<'_>| reader.name("a column name");
+    let columns = if is_list { Some(reader.list(name)?) } else { None };
     Ok(Statement::Insert { table, columns, query: reader.some_rest("VALUES or a query")? })
 }
 
 fn column_name(reader: &mut Reader<'_>) -> Result<String, LayoutError> {
-    Ok(reader.dotted_name("a column name")?.join("."))
+    Ok(join_name(&reader.dotted_name("a column name")?))
 }
 
 fn cluster_columns(reader: &mut Reader<'_>) -> Result<Vec<String>, LayoutError> {
@@ -423,7 +424,7 @@ mod tests {
             "ALTER TABLE db.t CLUSTER BY (a, `odd ``name`, s.x);",
             Statement::ClusterBy {
                 table: name("db.t"),
-                columns: vec!["a".into(), "odd `name".into(), "s.x".into()],
+                columns: vec!["a".into(), "`odd ``name`".into(), "s.x".into()],
             },
         );
         check(
