@@ -2,6 +2,8 @@
 
 mod faults;
 mod metadata;
+mod planning;
 mod protected;
 mod spark_tables;
+mod strategy;
 mod writers;

@@ -10,6 +10,7 @@
 
 pub mod action;
 mod alter;
+mod bounds;
 mod compaction;
 pub mod conflict;
 pub mod curve;
@@ -19,7 +20,12 @@ mod executor;
 mod iterators;
 mod lake;
 mod optimize;
+mod overlap;
+#[cfg(test)]
+mod repeat_tests;
 mod select;
+mod settings;
+mod sizing;
 mod snapshot;
 pub mod statement;
 mod task;
@@ -39,5 +45,7 @@ pub use optimize::{
     commit_replacement, engine_info, optimize,
 };
 pub use select::{Bin, Reason, Selection, SelectionPolicy, select};
+pub use settings::ClusteringSettings;
+pub use sizing::FileSizing;
 pub use snapshot::TableSnapshot;
 pub use task::input_file;

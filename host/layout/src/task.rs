@@ -4,7 +4,7 @@ use lakebed_model::{Bytes, Instant};
 
 use crate::{
     Executor, InputFile, Lake, LayoutError, RewriteOutput, RewriteTask, RowOrder, TableSnapshot,
-    action::AddFile, ddl, optimize::discard_output, zcube,
+    action::AddFile, ddl, optimize::discard_output, sizing, zcube,
 };
 
 /// Describes a file to an executor.
@@ -27,18 +27,24 @@ pub(crate) fn rewrite_task<'f>(
 ) -> RewriteTask {
     let cluster_by = snapshot.cluster_by();
     let cube = (!cluster_by.is_empty()).then(|| lake.unique_id());
-    let inputs: Vec<InputFile> = files.map(input_file).collect();
-    let bytes: u64 = inputs.iter().map(|input| input.size).sum();
+    let mut bytes = 0_u64;
+    let inputs: Vec<InputFile> =
+        files.inspect(|file| bytes += sizing::live_bytes(file)).map(input_file).collect();
+    let target_files = bytes.div_ceil(target.0.max(1)).max(1);
+    let file_prefix = lake.unique_id();
+    let mut tags = cube.as_deref().map(|cube| zcube::tags(cube, &cluster_by)).unwrap_or_default();
+    tags.insert(zcube::REWRITE.to_owned(), file_prefix.clone());
+    tags.insert(sizing::PLANNED_BYTES.to_owned(), bytes.div_ceil(target_files).to_string());
     RewriteTask {
         table: snapshot.table.to_string(),
         location: snapshot.location.clone(),
         version: snapshot.version,
         inputs,
         order: RowOrder::for_keys(&cluster_by),
-        target_files: bytes.div_ceil(target.0.max(1)).max(1),
+        target_files,
         indexed_columns: ddl::indexed_columns(snapshot),
-        file_prefix: lake.unique_id(),
-        tags: cube.as_deref().map(|cube| zcube::tags(cube, &cluster_by)).unwrap_or_default(),
+        file_prefix,
+        tags,
         clustering_provider: cube.map(|_| zcube::PROVIDER.to_owned()),
         stats_columns: cluster_by,
         modification_time: now.epoch_ms(),
