@@ -41,6 +41,20 @@ fn value_out_of_range_is_refused_with_its_place() {
 }
 
 #[test]
+fn setting_that_makes_no_sense_is_refused_with_its_place_and_range() {
+    insta::assert_snapshot!(refused("[settings]\n\"lakebed.optimize.fast.enable\" = true\n"), @r"
+    exit code 2
+    error: failed to read configuration `lakebed.toml` at line 2, column 1: set `lakebed.optimize.fast.enable`: there is no such setting; the nearest is `lakebed.optimize.fast.enabled`
+    help: did you mean `lakebed.optimize.fast.enabled`?
+    ");
+    insta::assert_snapshot!(refused("[settings]\nlakebed.optimize.clustering.strategy.incremental.minOffendingFiles = 1\n"), @r"
+    exit code 2
+    error: failed to read configuration `lakebed.toml` at line 2, column 70: set `lakebed.optimize.clustering.strategy.incremental.minOffendingFiles` to `1`: it takes a whole number of at least 2
+    help: correct the file at that place
+    ");
+}
+
+#[test]
 fn unknown_plugin_is_refused_with_the_shipped_ones() {
     insta::assert_snapshot!(refused("[plugins]\nscorer = \"ajlo-jjs\"\n"), @r"
     exit code 2

@@ -46,7 +46,7 @@ fn interrupted(readings: &Readings, chain: &str) -> CompactReport {
     let options = CompactOptions {
         chain: chain.parse::<ChainConfig>().unwrap(),
         row_keys: vec!["sensor".to_owned()],
-        default_file_size: Bytes(1 << 20),
+        default_file_size: Bytes(1 << 20).into(),
         now: Instant::from_epoch_ms(1_796_000_000_000),
     };
     let executor =

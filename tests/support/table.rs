@@ -8,7 +8,7 @@ use arrow::{
 };
 use lakebed_lake::{DeltaLake, NewTable};
 use lakebed_layout::{
-    OptimizeOptions,
+    ClusteringSettings, OptimizeOptions,
     action::{Action, AddFile, RemoveFile},
 };
 use lakebed_model::{Bytes, Instant, TableName};
@@ -84,8 +84,13 @@ impl Numbers {
 }
 
 /// Settings of an OPTIMIZE whose files are as small as can be.
-pub(crate) const fn options(full: bool, file_size: u64) -> OptimizeOptions {
-    OptimizeOptions { full, default_file_size: Bytes(file_size), now: NOW }
+pub(crate) fn options(full: bool, file_size: u64) -> OptimizeOptions {
+    OptimizeOptions {
+        full,
+        default_file_size: Bytes(file_size).into(),
+        settings: ClusteringSettings::default(),
+        now: NOW,
+    }
 }
 
 /// Returns a column of whole numbers, sorted.

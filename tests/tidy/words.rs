@@ -40,7 +40,11 @@ const PURE: &[&str] = &[
     "host/layout/src/conflict",
     "host/layout/src/curve",
     "host/layout/src/ddl",
+    "host/layout/src/bounds",
+    "host/layout/src/overlap",
     "host/layout/src/select",
+    "host/layout/src/settings",
+    "host/layout/src/sizing",
     "host/layout/src/statement",
     "host/layout/src/zcube",
 ];

@@ -8,9 +8,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use lakebed_layout::FileSizing;
 use lakebed_model::Bytes;
 use lakebed_plan::{DEFAULT_DISCOUNT_RATE, DEFAULT_HORIZON_WINDOWS, Settings};
 use serde::Deserialize;
+
+use crate::settings::SettingsSection;
 
 /// The file that is read when none is named.
 pub const DEFAULT_FILE: &str = "lakebed.toml";
@@ -35,6 +38,8 @@ pub struct Config {
     pub drift: DriftSection,
     /// Iterator compaction.
     pub compact: CompactSection,
+    /// What `SET` sets in a session.
+    pub settings: SettingsSection,
     /// The folder that relative paths are relative to.
     #[serde(skip)]
     pub folder: PathBuf,
@@ -109,7 +114,8 @@ pub struct EngineSection {
     pub threads: Option<NonZeroUsize>,
     /// Memory of sorts and joins before they spill, such as `4GiB`.
     pub memory: Option<String>,
-    /// Size of a file where a table does not say (`delta.targetFileSize`), such as `128MiB`.
+    /// Size of a file where a table does not say (`delta.targetFileSize`), such as `128MiB`; by the
+    /// table's size where this is not set either.
     pub file_size: Option<String>,
 }
 
@@ -207,17 +213,20 @@ impl Config {
     /// # Errors
     /// Fails when the text is no TOML or holds something unknown.
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
-        toml::from_str(text).map_err(|error| {
-            let offset = error.span().map_or(0, |span| span.start);
-            let (line, column) = position(text, offset);
-            ConfigError::Parse {
-                path: path.to_owned(),
-                line,
-                column,
-                message: error.message().to_owned(),
-                nearest: nearest_key(error.message()),
-            }
-        })
+        let refuse = |at: usize, message: &str, nearest: Option<String>| {
+            let (line, column) = position(text, at);
+            let (path, message) = (path.to_owned(), message.to_owned());
+            ConfigError::Parse { path, line, column, message, nearest }
+        };
+        let mut config: Self = toml::from_str(text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            refuse(at, error.message(), nearest_key(error.message()))
+        })?;
+        config
+            .settings
+            .evaluate()
+            .map_err(|refused| refuse(refused.at, &refused.message, refused.nearest))?;
+        Ok(config)
     }
 
     /// Returns the planner's settings.
@@ -248,13 +257,13 @@ impl Config {
         size("engine.memory", self.engine.memory.as_deref())
     }
 
-    /// Returns the usual file size.
+    /// Returns how files are sized where a table does not say.
     ///
     /// # Errors
-    /// Fails when it is no size.
-    pub fn file_size(&self) -> Result<Bytes, ConfigError> {
+    /// Fails when the configured size is none.
+    pub fn file_size(&self) -> Result<FileSizing, ConfigError> {
         let set = size("engine.file_size", self.engine.file_size.as_deref())?;
-        Ok(set.unwrap_or(lakebed_layout::DEFAULT_FILE_SIZE))
+        Ok(self.settings.clustering.file_sizing(set))
     }
 
     /// Makes a path of the configuration relative to its file.
@@ -353,6 +362,40 @@ mod tests {
             Config::parse("[plugins]\nscorer = \"scorer-bytes-saved\"\n", Path::new("x")).unwrap();
         assert_eq!(config.plugins.scorer, "scorer-bytes-saved");
         assert_eq!(config.plugins.cost_model, "cost-model-npv");
+    }
+
+    #[test]
+    fn settings_are_read_under_quoted_and_dotted_names() {
+        let text = "
+[settings]
+\"spark.microsoft.delta.optimize.clustering.strategy.incremental\" = false
+lakebed.optimize.clustering.strategy.autoRecluster.minOffendingFiles = 6
+lakebed.optimize.clustering.strategy.autoRecluster.minOverlapThreshold = 0.5
+lakebed.optimize.fast.enabled = \"false\"
+";
+        let settings = Config::parse(text, Path::new("x")).unwrap().settings.clustering;
+        assert!(!settings.strategy_incremental && !settings.fast_optimize);
+        assert_eq!(settings.min_offending_files, 6);
+        assert!((settings.min_overlap_threshold - 0.5).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn settings_that_make_no_sense_are_refused_with_their_place() {
+        refuse(
+            "[settings]\nlakebed.optimize.fast.enabled = true\nlakebed.optimize.fast.enable = true\n",
+            "read configuration `lakebed.toml` at line 3, column 23: set `lakebed.optimize.fast.enable`: there is no such setting; the nearest is `lakebed.optimize.fast.enabled`",
+            "did you mean `lakebed.optimize.fast.enabled`?",
+        );
+        refuse(
+            "[settings]\n\"lakebed.optimize.fast.enabled\" = 5\n",
+            "read configuration `lakebed.toml` at line 2, column 35: set `lakebed.optimize.fast.enabled` to `5`: it takes true or false",
+            "correct the file at that place",
+        );
+        refuse(
+            "[settings]\n\"lakebed.optimize.fast.enabled\" = []\n",
+            "read configuration `lakebed.toml` at line 2, column 35: invalid type: sequence, expected a string, a number, true or false",
+            "correct the file at that place",
+        );
     }
 
     #[test]

@@ -286,6 +286,12 @@ fn layout_remedy(error: &LayoutError) -> (Remedy, String) {
         | LayoutError::Statement { .. } => {
             (Remedy::FixInput, "correct the statement or choose other columns".to_owned())
         }
+        LayoutError::UnknownSetting { nearest, .. } => {
+            (Remedy::FixInput, format!("did you mean `{nearest}`?"))
+        }
+        LayoutError::SettingValue { expected, .. } => {
+            (Remedy::FixInput, format!("give {expected}"))
+        }
         LayoutError::Chain { .. } => {
             (Remedy::FixInput, "correct the iterators or the row keys".to_owned())
         }

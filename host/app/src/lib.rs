@@ -15,4 +15,5 @@ pub mod pipeline;
 pub mod plugged;
 pub mod progress;
 pub mod records;
+pub mod settings;
 pub mod view;

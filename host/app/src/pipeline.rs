@@ -307,7 +307,12 @@ impl Pipeline {
     /// Fails when the configuration's file size is no size.
     pub fn optimize_options(&self, extent: Extent) -> Result<OptimizeOptions, Error> {
         let default_file_size = self.config.file_size()?;
-        Ok(OptimizeOptions { full: extent == Extent::Full, default_file_size, now: self.now })
+        Ok(OptimizeOptions {
+            full: extent == Extent::Full,
+            default_file_size,
+            settings: self.config.settings.clustering,
+            now: self.now,
+        })
     }
 
     /// Distance of two windows, with the scores of each.

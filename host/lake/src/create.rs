@@ -12,14 +12,15 @@ use datafusion::{
 use deltalake::kernel::{StructType, engine::arrow_conversion::TryIntoKernel};
 use futures::stream;
 use lakebed_layout::{
-    ColumnMapping, Lake, LayoutError, PutOutcome, Replacement, RewriteOutput, TableSnapshot,
+    ColumnMapping, FileSizing, Lake, LayoutError, PutOutcome, Replacement, RewriteOutput,
+    TableSnapshot,
     action::{Action, AddFile},
     commit_replacement,
     conflict::Scope,
     ddl::{self, StatsColumns},
     properties,
 };
-use lakebed_model::{Bytes, Instant, TableName};
+use lakebed_model::{Instant, TableName};
 use serde_json::json;
 
 use crate::{
@@ -124,18 +125,19 @@ impl DeltaLake {
         &mut self,
         mut new: NewTable,
         query: &str,
-        file_size: Bytes,
+        sizing: FileSizing,
         now: Instant,
     ) -> Result<(u64, u64), LakeError> {
         let mut session = self.session();
         let frame = session.frame(query).await?;
         new.schema = Arc::new(storable(frame.schema().as_arrow()));
         self.prepare_new(&mut new)?;
+        let size = as_if_created(&new).target_file_size(sizing);
         let rows = frame
             .execute_stream()
             .await
             .map_err(|source| LakeError::Query { sql: query.to_owned(), source })?;
-        let adds = self.write_new(&new, rows, Cut::Bytes(file_size.0), now).await?;
+        let adds = self.write_new(&new, rows, Cut::Bytes(size.0), now).await?;
         let rows = adds.iter().filter_map(AddFile::rows).sum();
         let version = self.commit_new(&new, "CREATE TABLE AS SELECT", adds, now).await?;
         Ok((version, rows))

@@ -19,8 +19,8 @@ use datafusion::{
 };
 use deltalake::delta_datafusion::DeltaScanNext;
 use lakebed_layout::{
-    Change, Lake, LayoutError, MAX_ATTEMPTS, Replacement, TableSnapshot, action::AddFile,
-    commit_change, conflict::Scope, input_file,
+    Change, FileSizing, Lake, LayoutError, MAX_ATTEMPTS, Replacement, TableSnapshot,
+    action::AddFile, commit_change, conflict::Scope, input_file,
 };
 use lakebed_model::{Bytes, Instant, TableName};
 use serde_json::json;
@@ -61,7 +61,7 @@ impl DeltaLake {
         table: &TableName,
         columns: Option<&[String]>,
         query: &str,
-        default_file_size: Bytes,
+        default_file_size: FileSizing,
         now: Instant,
     ) -> Result<DmlReport, LakeError> {
         let fail = |source| LakeError::Query { sql: query.to_owned(), source };
@@ -93,7 +93,7 @@ impl DeltaLake {
         &self,
         table: &TableName,
         predicate: Option<&str>,
-        default_file_size: Bytes,
+        default_file_size: FileSizing,
         now: Instant,
     ) -> Result<DmlReport, LakeError> {
         for attempt in 1..=MAX_ATTEMPTS {
@@ -115,7 +115,7 @@ impl DeltaLake {
         &self,
         snapshot: &TableSnapshot,
         predicate: Option<&str>,
-        default_file_size: Bytes,
+        default_file_size: FileSizing,
         now: Instant,
     ) -> Result<Option<DmlReport>, LakeError> {
         let touched = match predicate {

@@ -13,8 +13,8 @@ use arrow::{
 use datafusion::{common::Column, error::Result, logical_expr::Expr};
 use futures::StreamExt;
 use lakebed_layout::{
-    Bin, Lake, SelectionPolicy, TableSnapshot, action::AddFile, columns::join_name, ddl,
-    input_file, select,
+    Bin, FileSizing, Lake, SelectionPolicy, TableSnapshot, action::AddFile, columns::join_name,
+    ddl, input_file, select,
 };
 use lakebed_model::{Bytes, ColumnSpan, FileView, Literal, TableName};
 use lakebed_plan::{Layout, TableEvidence, TableSample};
@@ -37,7 +37,7 @@ pub struct SampleOptions {
     /// Most files that are read.
     pub files_max: usize,
     /// Size of a file where the table does not say.
-    pub default_file_size: Bytes,
+    pub default_file_size: FileSizing,
 }
 
 impl Default for SampleOptions {
@@ -46,7 +46,7 @@ impl Default for SampleOptions {
             rows_per_target_file: 100,
             rows_max: 200_000,
             files_max: 400,
-            default_file_size: lakebed_layout::DEFAULT_FILE_SIZE,
+            default_file_size: FileSizing::Adaptive,
         }
     }
 }

@@ -9,12 +9,13 @@ use lakebed_model::{Bytes, Instant, TableName};
 use serde_json::{Value, json};
 
 use crate::{
-    Executor, IteratorTask, Lake, LayoutError, Replacement, RewriteOutput, RewriteTask, StepReport,
-    TableSnapshot,
+    Executor, FileSizing, IteratorTask, Lake, LayoutError, Replacement, RewriteOutput, RewriteTask,
+    StepReport, TableSnapshot,
     action::AddFile,
     commit_replacement,
     conflict::Scope,
     optimize::{MAX_ATTEMPTS, discard_output},
+    sizing,
     task::{self, rewrite_task},
 };
 
@@ -26,7 +27,7 @@ pub struct CompactOptions {
     /// Columns that identify a row; looked at only by an aggregation.
     pub row_keys: Vec<String>,
     /// Size of a file where the table does not say.
-    pub default_file_size: Bytes,
+    pub default_file_size: FileSizing,
     /// The job's one `now`.
     pub now: Instant,
 }
@@ -100,6 +101,9 @@ pub async fn compact(
             return Ok(report);
         }
         let target = snapshot.target_file_size(options.default_file_size);
+        let mut plain = rewrite_task(lake, &snapshot, snapshot.files.iter(), target, options.now);
+        // Fewer rows come out than go in: the files are as small as they turn out.
+        plain.tags.remove(sizing::PLANNED_BYTES);
         let rewrite = RewriteTask {
             data_change: true,
             iterators: Some(IteratorTask::new(
@@ -107,7 +111,7 @@ pub async fn compact(
                 &options.row_keys,
                 options.now.epoch_ms(),
             )),
-            ..rewrite_task(lake, &snapshot, snapshot.files.iter(), target, options.now)
+            ..plain
         };
         let output = task::run(lake, executor, &snapshot, &rewrite).await?;
         report.rows_in = output.rows_in;

@@ -162,6 +162,24 @@ pub enum LayoutError {
         #[source]
         source: Box<lakebed_compact::CompactError>,
     },
+    /// There is no such setting.
+    #[error("set `{key}`: there is no such setting; the nearest is `{nearest}`")]
+    UnknownSetting {
+        /// The name asked for.
+        key: String,
+        /// The setting that was perhaps meant.
+        nearest: String,
+    },
+    /// A setting does not take this value.
+    #[error("set `{key}` to `{value}`: it takes {expected}")]
+    SettingValue {
+        /// The setting.
+        key: String,
+        /// The value.
+        value: String,
+        /// What it takes.
+        expected: &'static str,
+    },
     /// A statement of ours could not be read.
     #[error("parse statement at byte {position}: expected {expected}, found {found}")]
     Statement {

@@ -10,6 +10,7 @@
 
 pub mod action;
 mod alter;
+mod bounds;
 pub mod columns;
 mod commit;
 mod compaction;
@@ -21,8 +22,13 @@ mod executor;
 mod iterators;
 mod lake;
 mod optimize;
+mod overlap;
 pub mod properties;
+#[cfg(test)]
+mod repeat_tests;
 mod select;
+mod settings;
+mod sizing;
 mod snapshot;
 pub mod statement;
 mod task;
@@ -45,5 +51,7 @@ pub use optimize::{
     Replacement, commit_change, commit_replacement, engine_info, optimize,
 };
 pub use select::{Bin, Reason, Selection, SelectionPolicy, select};
+pub use settings::ClusteringSettings;
+pub use sizing::FileSizing;
 pub use snapshot::TableSnapshot;
 pub use task::input_file;

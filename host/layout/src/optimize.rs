@@ -13,8 +13,8 @@ use lakebed_model::{Bytes, Instant, TableName};
 use serde_json::{Value, json};
 
 use crate::{
-    Bin, Commit, Executor, Lake, LakeFault, LayoutError, PutOutcome, Reason, RewriteOutput,
-    SelectionPolicy, TableSnapshot,
+    Bin, ClusteringSettings, Commit, Executor, FileSizing, Lake, LakeFault, LayoutError,
+    PutOutcome, Reason, RewriteOutput, SelectionPolicy, TableSnapshot,
     action::{Action, AddFile},
     commit::Succession,
     conflict::{self, Intent, Scope, Verdict},
@@ -40,7 +40,9 @@ pub struct OptimizeOptions {
     /// Also rewrite files made under other columns or by other providers.
     pub full: bool,
     /// Size of a file where the table does not say (`delta.targetFileSize`).
-    pub default_file_size: Bytes,
+    pub default_file_size: FileSizing,
+    /// The strategy and its thresholds.
+    pub settings: ClusteringSettings,
     /// The job's time.
     pub now: Instant,
 }
@@ -58,7 +60,7 @@ pub struct BinReport {
     pub bytes_out: Bytes,
     /// Why the files were replaced.
     pub reasons: BTreeMap<Reason, u64>,
-    /// The new cube; none for a table without keys.
+    /// The cube that holds the new files; none for a table without keys.
     pub cube: Option<String>,
     /// The version that holds the bin.
     pub version: u64,
@@ -103,20 +105,29 @@ pub async fn optimize(
 ) -> Result<OptimizeReport, LayoutError> {
     let mut report = OptimizeReport { table: table.clone(), version: 0, bins: Vec::new() };
     let clock_ms = lake.monotonic_ms();
+    let mut done = BTreeSet::new();
     for attempt in 1..=MAX_ATTEMPTS {
-        let snapshot = TableSnapshot { clock_ms, ..lake.snapshot(table).await? };
+        let mut snapshot = TableSnapshot { clock_ms, ..lake.snapshot(table).await? };
         report.version = report.version.max(snapshot.version);
         if let Some(reason) = snapshot.write_refusal() {
             return Err(LayoutError::Protected { table: table.to_string(), reason });
         }
         let target = snapshot.target_file_size(options.default_file_size);
-        let selection = select(&snapshot, &SelectionPolicy::new(options.full, target))?;
+        // What this run has written is in order, and must not look like something left to do.
+        let is_done = |file: &AddFile| file.tag(zcube::REWRITE).is_some_and(|r| done.contains(r));
+        snapshot.files.retain(|file| !is_done(file));
+        let policy = SelectionPolicy {
+            settings: options.settings,
+            ..SelectionPolicy::new(options.full, target)
+        };
+        let selection = select(&snapshot, &policy)?;
         let mut replan = false;
         for bin in &selection.bins {
             match optimize_bin(lake, executor, &snapshot, bin, target, options).await? {
-                Some(done) => {
-                    report.version = report.version.max(done.version);
-                    report.bins.push(done);
+                Some((rewrite, bin)) => {
+                    report.version = report.version.max(bin.version);
+                    report.bins.push(bin);
+                    done.insert(rewrite);
                 }
                 None => {
                     replan = true;
@@ -133,6 +144,7 @@ pub async fn optimize(
     Err(LayoutError::TooManyConflicts { table: table.to_string(), attempts: MAX_ATTEMPTS })
 }
 
+/// Rewrites and commits one bin, and names the rewrite; `None` when its inputs changed meanwhile.
 async fn optimize_bin(
     lake: &dyn Lake,
     executor: &dyn Executor,
@@ -140,10 +152,13 @@ async fn optimize_bin(
     bin: &Bin,
     target: Bytes,
     options: &OptimizeOptions,
-) -> Result<Option<BinReport>, LayoutError> {
+) -> Result<Option<(String, BinReport)>, LayoutError> {
     let started_ms = lake.monotonic_ms();
     let files = bin.files.iter().map(|(file, _)| file);
-    let rewrite = rewrite_task(lake, snapshot, files, target, options.now);
+    let mut rewrite = rewrite_task(lake, snapshot, files, target, options.now);
+    if let Some(cube) = &bin.cube {
+        rewrite.tags.insert(zcube::ZCUBE_ID.to_owned(), cube.clone());
+    }
     let cube = rewrite.tags.get(zcube::ZCUBE_ID).cloned();
     let output = task::run(lake, executor, snapshot, &rewrite).await?;
     if output.rows_in != output.rows_out {
@@ -162,7 +177,7 @@ async fn optimize_bin(
         Replacement::Replan => Ok(None),
         Replacement::Committed { version } => {
             tracing::info!(table = %snapshot.table, version, files_in = inputs.len(), files_out, "bin committed");
-            Ok(Some(BinReport {
+            let report = BinReport {
                 files_in: count(inputs.len()),
                 bytes_in: bin.bytes(),
                 files_out,
@@ -171,7 +186,8 @@ async fn optimize_bin(
                 cube,
                 version,
                 elapsed_ms: lake.monotonic_ms().saturating_sub(started_ms),
-            }))
+            };
+            Ok(Some((rewrite.file_prefix, report)))
         }
     }
 }
@@ -404,7 +420,7 @@ mod tests {
 
     use super::{OptimizeOptions, OptimizeReport, optimize};
     use crate::{
-        LayoutError,
+        ClusteringSettings, LayoutError,
         action::Action,
         ddl,
         testing::{Call, FakeLake, plain_file},
@@ -421,7 +437,8 @@ mod tests {
     fn run(lake: &FakeLake) -> Result<OptimizeReport, LayoutError> {
         let options = OptimizeOptions {
             full: false,
-            default_file_size: Bytes(1_000),
+            default_file_size: Bytes(1_000).into(),
+            settings: ClusteringSettings::default(),
             now: Instant::from_epoch_ms(1),
         };
         ready(optimize(lake, lake, &TableName::new("t"), &options))
@@ -442,6 +459,16 @@ mod tests {
         assert_eq!((report.bins.len(), report.version, lake.live().len()), (1, 1, 1));
         assert_eq!(run(&lake).unwrap().bins, []);
         assert_eq!((lake.version(), rows(&lake)), (1, 200));
+    }
+
+    #[test]
+    fn new_data_joins_the_open_cube() {
+        let lake = two_files();
+        let first = run(&lake).unwrap().bins[0].cube.clone();
+        lake.append(vec![plain_file("f3", 900)]);
+        let second = run(&lake).unwrap();
+        assert_eq!(second.bins[0].cube, first);
+        assert_eq!((second.bins[0].files_in, lake.live().len()), (1, 2));
     }
 
     #[test]

@@ -136,16 +136,6 @@ impl TableSnapshot {
         self.files.iter().map(|file| Some(file.rows()?.saturating_sub(file.deleted_rows()))).sum()
     }
 
-    /// Returns the size a file should have: `delta.targetFileSize` where set, else `default`.
-    #[must_use]
-    pub fn target_file_size(&self, default: Bytes) -> Bytes {
-        self.properties
-            .get("delta.targetFileSize")
-            .and_then(|text| Bytes::parse(text).ok())
-            .filter(|size| size.0 > 0)
-            .unwrap_or(default)
-    }
-
     /// Tells why this engine must not write the table, if so.
     ///
     /// A feature we do not know how to keep would be broken silently by a rewrite, so every feature

@@ -4,7 +4,7 @@ use lakebed_model::{Bytes, Instant};
 
 use crate::{
     Executor, FileReader, InputFile, Lake, LayoutError, RewriteOutput, RewriteTask, RowOrder,
-    TableSnapshot, action::AddFile, ddl, optimize::discard_output, zcube,
+    TableSnapshot, action::AddFile, ddl, optimize::discard_output, sizing, zcube,
 };
 
 /// Describes a file to an executor.
@@ -32,22 +32,28 @@ pub(crate) fn rewrite_task<'f>(
     let row_tracking = snapshot.row_tracking_columns();
     let stats = ddl::stats_columns(snapshot);
     let cube = (!cluster_by.is_empty()).then(|| lake.unique_id());
-    let inputs: Vec<InputFile> = files.map(input_file).collect();
-    let bytes: u64 = inputs.iter().map(|input| input.size).sum();
+    let mut bytes = 0_u64;
+    let inputs: Vec<InputFile> =
+        files.inspect(|file| bytes += sizing::live_bytes(file)).map(input_file).collect();
+    let target_files = bytes.div_ceil(target.0.max(1)).max(1);
+    let file_prefix = lake.unique_id();
+    let mut tags = cube.as_deref().map(|cube| zcube::tags(cube, &cluster_by)).unwrap_or_default();
+    tags.insert(zcube::REWRITE.to_owned(), file_prefix.clone());
+    tags.insert(sizing::PLANNED_BYTES.to_owned(), bytes.div_ceil(target_files).to_string());
     RewriteTask {
         table: snapshot.table.to_string(),
         location: snapshot.location.clone(),
         version: snapshot.version,
         inputs,
         order: RowOrder::for_keys(&cluster_by),
-        target_files: bytes.div_ceil(target.0.max(1)).max(1),
+        target_files,
         indexed_columns: stats.leading,
         stats_columns: stats.named,
         column_mapping: snapshot.column_mapping(),
         reader: if row_tracking.is_some() { FileReader::FileByFile } else { snapshot.reader() },
         row_tracking,
-        file_prefix: lake.unique_id(),
-        tags: cube.as_deref().map(|cube| zcube::tags(cube, &cluster_by)).unwrap_or_default(),
+        file_prefix,
+        tags,
         clustering_provider: cube.map(|_| zcube::PROVIDER.to_owned()),
         modification_time: now.epoch_ms(),
         data_change: false,

@@ -12,8 +12,8 @@ use lakebed_model::TableName;
 use crate::{
     Commit, Executor, ExecutorError, Lake, LakeFault, PutOutcome, RewriteOutput, RewriteTask,
     TableSnapshot,
-    action::{Action, AddFile, Protocol},
-    ddl, zcube,
+    action::{Action, AddFile, DeletionVector, Protocol},
+    ddl, sizing, zcube,
 };
 
 /// A call of [`Lake`] that a [`FakeLake`] can fail, or die after.
@@ -78,6 +78,13 @@ impl FakeLake {
     /// Lets another writer commit just before the n-th (from 1) put.
     pub fn rival(&self, before_put: u32, actions: Vec<Action>) {
         self.state().rivals.insert(before_put, actions);
+    }
+
+    /// Commits files as another writer's append.
+    pub fn append(&self, files: Vec<AddFile>) {
+        let mut state = self.state();
+        state.stored.extend(files.iter().map(|file| file.path.clone()));
+        state.log.push(files.into_iter().map(|file| Action::Add(Box::new(file))).collect());
     }
 
     /// Returns the live files by replaying the log.
@@ -209,20 +216,64 @@ impl Lake for FakeLake {
     }
 }
 
-/// Keeps row counts and writes one file per task.
+/// Keeps row counts, live bytes and the ranges of whole-number keys.
+///
+/// The files of a task share the range of the first key among them evenly, as sorted rows would.
 #[async_trait]
 impl Executor for FakeLake {
     async fn rewrite(&self, task: &RewriteTask) -> Result<RewriteOutput, ExecutorError> {
         let rows: u64 = task.inputs.iter().filter_map(|input| input.live_rows).sum();
-        let bytes: u64 = task.inputs.iter().map(|input| input.size).sum();
-        let mut file = plain_file(&format!("{}.parquet", task.file_prefix), bytes);
-        file.stats = Some(format!("{{\"numRecords\":{rows}}}"));
-        file.tags = Some(task.tags.iter().map(|(k, v)| (k.clone(), Some(v.clone()))).collect());
-        file.clustering_provider.clone_from(&task.clustering_provider);
-        file.data_change = task.data_change;
-        self.state().stored.insert(file.path.clone());
-        Ok(RewriteOutput { adds: vec![file], rows_in: rows, rows_out: rows, steps: Vec::new() })
+        let mut state = self.state();
+        let read: BTreeSet<&str> = task.inputs.iter().map(|input| input.path.as_str()).collect();
+        let inputs: Vec<AddFile> =
+            replay(&state.log).into_iter().filter(|f| read.contains(f.path.as_str())).collect();
+        let bytes: u64 = inputs.iter().map(sizing::live_bytes).sum();
+        let count = task.target_files.max(1);
+        let mut adds = Vec::new();
+        for part in 0..count {
+            let name = match part {
+                0 => format!("{}.parquet", task.file_prefix),
+                part => format!("{}-{part}.parquet", task.file_prefix),
+            };
+            let mut file = plain_file(&name, portion(bytes, part, count));
+            file.stats = Some(fake_stats(&inputs, &task.order.keys(), part, count, rows));
+            file.tags = Some(task.tags.iter().map(|(k, v)| (k.clone(), Some(v.clone()))).collect());
+            file.clustering_provider.clone_from(&task.clustering_provider);
+            file.data_change = task.data_change;
+            state.stored.insert(file.path.clone());
+            adds.push(file);
+        }
+        Ok(RewriteOutput { adds, rows_in: rows, rows_out: rows, steps: Vec::new() })
     }
+}
+
+/// Divides a whole into parts that sum up to it.
+const fn portion(whole: u64, part: u64, count: u64) -> u64 {
+    whole / count + if part < whole % count { 1 } else { 0 }
+}
+
+fn fake_stats(inputs: &[AddFile], keys: &[String], part: u64, count: u64, rows: u64) -> String {
+    let mut stats = serde_json::json!({ "numRecords": portion(rows, part, count) });
+    for (position, key) in keys.iter().enumerate() {
+        let bounds: Option<Vec<(i64, i64)>> = inputs.iter().map(|f| fake_range(f, key)).collect();
+        let bounds = bounds.unwrap_or_default();
+        let low = bounds.iter().map(|(low, _)| *low).min();
+        let high = bounds.iter().map(|(_, high)| *high).max();
+        let (Some(low), Some(high)) = (low, high) else { continue };
+        let cut = |at: u64| {
+            let share = i128::from(high - low) * i128::from(at) / i128::from(count);
+            low + i64::try_from(share).unwrap_or(0)
+        };
+        let (low, high) = if position == 0 { (cut(part), cut(part + 1)) } else { (low, high) };
+        stats["minValues"][key.as_str()] = low.into();
+        stats["maxValues"][key.as_str()] = high.into();
+    }
+    stats.to_string()
+}
+
+fn fake_range(file: &AddFile, key: &str) -> Option<(i64, i64)> {
+    let stats: serde_json::Value = serde_json::from_str(file.stats.as_deref()?).ok()?;
+    Some((stats["minValues"][key].as_i64()?, stats["maxValues"][key].as_i64()?))
 }
 
 fn replay(log: &[Vec<Action>]) -> Vec<AddFile> {
@@ -306,4 +357,29 @@ pub fn clustered_file(path: &str, size: u64, cube: &str, cluster_by: &[&str]) ->
         clustering_provider: Some(zcube::PROVIDER.to_owned()),
         ..plain_file(path, size)
     }
+}
+
+/// Gives a file of 100 rows ranges of whole-number columns: name, smallest and largest value.
+#[must_use]
+pub fn with_ranges(mut file: AddFile, ranges: &[(&str, i64, i64)]) -> AddFile {
+    let mut stats = serde_json::json!({ "numRecords": 100, "minValues": {}, "maxValues": {} });
+    for (column, low, high) in ranges {
+        stats["minValues"][*column] = (*low).into();
+        stats["maxValues"][*column] = (*high).into();
+    }
+    file.stats = Some(stats.to_string());
+    file
+}
+
+/// Hides some of a file's 100 rows behind a deletion vector.
+#[must_use]
+pub fn with_deletions(mut file: AddFile, cardinality: i64) -> AddFile {
+    file.deletion_vector = Some(DeletionVector {
+        storage_type: "u".into(),
+        path_or_inline_dv: "x".into(),
+        offset: Some(1),
+        size_in_bytes: 1,
+        cardinality,
+    });
+    file
 }

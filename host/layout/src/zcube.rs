@@ -11,11 +11,17 @@ use crate::action::AddFile;
 pub const ZCUBE_ID: &str = "ZCUBE_ID";
 /// Tag with the clustering columns, a JSON array of dotted logical names.
 pub const ZCUBE_ZORDER_BY: &str = "ZCUBE_ZORDER_BY";
+/// Tag with the rewrite that made a file. A cube grows by further rewrites, so its files are in order
+/// among themselves only as far as they share this.
+pub(crate) const REWRITE: &str = "LAKEBED_REWRITE";
 /// The provider delta-spark, Fabric and we write.
 pub const PROVIDER: &str = "liquid";
 /// A cube of this size is closed: it is never rewritten while its columns are current.
 /// delta-spark: `optimize.clustering.mergeStrategy.minCubeSize.threshold`, 100 GiB.
 pub const CLOSED_CUBE_BYTES: u64 = 100 << 30;
+/// A new cube is packed to this size, so that it is closed even when its rows compress better
+/// afterwards. delta-spark: `optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize`, 150 GiB.
+pub const TARGET_CUBE_BYTES: u64 = 150 << 30;
 
 /// Builds the tags of a new file of a cube.
 #[must_use]

@@ -167,7 +167,7 @@ async fn run_optimize(
 fn bin_view(bin: &BinReport) -> Value {
     let mut reasons = json!({
         "unclustered": 0, "small": 0, "deleted_rows": 0, "overlap": 0, "stale_keys": 0,
-        "other_provider": 0, "oversized": 0,
+        "other_provider": 0, "oversized": 0, "open_cube": 0,
     });
     for (reason, count) in &bin.reasons {
         reasons[reason.as_str()] = json!(count);

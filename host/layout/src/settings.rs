@@ -1,0 +1,330 @@
+//! What a session may set about clustering: names, defaults and ranges.
+//!
+//! Names are those of Fabric and Delta as they stand, and the same with `lakebed.` in place of
+//! `spark.microsoft.delta.` or `spark.databricks.delta.`. Of the automatic reclustering the middle
+//! parts `incremental` and `autoRecluster` may be left out, as in
+//! `….optimize.clustering.strategy.minOffendingFiles`: no two settings become the same by that.
+
+use lakebed_model::Bytes;
+
+use crate::{FileSizing, LayoutError, optimize::DEFAULT_FILE_SIZE};
+
+/// Settings of a session about clustering.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ClusteringSettings {
+    /// OPTIMIZE rewrites only what needs it; otherwise every file of a cube under 100 GiB, as
+    /// delta-spark does, whenever there is something new.
+    pub strategy_incremental: bool,
+    /// An incremental OPTIMIZE also rewrites clustered files whose ranges overlap.
+    pub auto_recluster: bool,
+    /// How many files must overlap before they are reclustered, at least 2.
+    pub min_offending_files: u32,
+    /// Overlap score that a pair of files must exceed, in (0.25, 1].
+    pub min_overlap_threshold: f64,
+    /// Structs, arrays and maps may be clustering columns.
+    pub complex_types: bool,
+    /// Small clustered files wait until they make a healthy file.
+    pub fast_optimize: bool,
+    /// A table that does not say how large its files should be gets a size by its own.
+    pub adaptive_target: bool,
+    /// Writes are followed by a compaction where they leave many small files.
+    pub auto_compact: bool,
+    /// Writes gather their rows into few files.
+    pub optimize_write: bool,
+    /// Share of a file's rows that deletion vectors may hide before the file is rewritten.
+    pub deleted_rows_ratio: f64,
+}
+
+impl Default for ClusteringSettings {
+    fn default() -> Self {
+        Self {
+            strategy_incremental: true,
+            auto_recluster: true,
+            min_offending_files: 4,
+            min_overlap_threshold: 0.75,
+            complex_types: false,
+            fast_optimize: true,
+            adaptive_target: true,
+            auto_compact: false,
+            optimize_write: true,
+            deleted_rows_ratio: 0.05,
+        }
+    }
+}
+
+impl ClusteringSettings {
+    /// Sets one setting from text.
+    ///
+    /// # Errors
+    /// Fails when there is no such setting, naming the nearest, or when the value is out of range.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), LayoutError> {
+        let setting = find(key)?;
+        let text = value.trim();
+        let done = match setting.field {
+            Field::Flag(field) => {
+                let parsed = text.to_ascii_lowercase().parse().ok();
+                parsed.map(|value| *field(self) = value)
+            }
+            Field::Count { least, field } => {
+                let parsed = text.parse().ok().filter(|count| *count >= least);
+                parsed.map(|value| *field(self) = value)
+            }
+            Field::Share { holds, field } => {
+                let parsed = text.parse().ok().filter(|share| holds(*share));
+                parsed.map(|value| *field(self) = value)
+            }
+        };
+        done.ok_or_else(|| LayoutError::SettingValue {
+            key: key.to_owned(),
+            value: value.to_owned(),
+            expected: setting.expected,
+        })
+    }
+
+    /// Sets one setting, or all of them, back to the default.
+    ///
+    /// # Errors
+    /// Fails when there is no such setting, naming the nearest.
+    pub fn reset(&mut self, key: Option<&str>) -> Result<(), LayoutError> {
+        let mut initial = Self::default();
+        let Some(key) = key else {
+            *self = initial;
+            return Ok(());
+        };
+        match find(key)?.field {
+            Field::Flag(field) => *field(self) = *field(&mut initial),
+            Field::Count { field, .. } => *field(self) = *field(&mut initial),
+            Field::Share { field, .. } => *field(self) = *field(&mut initial),
+        }
+        Ok(())
+    }
+
+    /// Lists all settings under their full names, with their values.
+    #[must_use]
+    pub fn entries(&self) -> Vec<(String, String)> {
+        let mut copy = *self;
+        let mut entries = Vec::with_capacity(SETTINGS.len());
+        for setting in &SETTINGS {
+            let value = match setting.field {
+                Field::Flag(field) => field(&mut copy).to_string(),
+                Field::Count { field, .. } => field(&mut copy).to_string(),
+                Field::Share { field, .. } => field(&mut copy).to_string(),
+            };
+            entries.push((setting.key.to_owned(), value));
+        }
+        entries
+    }
+
+    /// Decides how files are sized in a table that does not say, given the size that the
+    /// configuration names, if any.
+    #[must_use]
+    pub const fn file_sizing(&self, configured: Option<Bytes>) -> FileSizing {
+        match configured {
+            Some(size) => FileSizing::Fixed(size),
+            None if self.adaptive_target => FileSizing::Adaptive,
+            None => FileSizing::Fixed(DEFAULT_FILE_SIZE),
+        }
+    }
+}
+
+struct Setting {
+    key: &'static str,
+    expected: &'static str,
+    field: Field,
+}
+
+#[derive(Clone, Copy)]
+enum Field {
+    Flag(fn(&mut ClusteringSettings) -> &mut bool),
+    Count { least: u32, field: fn(&mut ClusteringSettings) -> &mut u32 },
+    Share { holds: fn(f64) -> bool, field: fn(&mut ClusteringSettings) -> &mut f64 },
+}
+
+const fn flag(key: &'static str, field: fn(&mut ClusteringSettings) -> &mut bool) -> Setting {
+    Setting { key, expected: "true or false", field: Field::Flag(field) }
+}
+
+const SETTINGS: [Setting; 10] = [
+    flag("spark.microsoft.delta.optimize.clustering.strategy.incremental", |s| {
+        &mut s.strategy_incremental
+    }),
+    flag("spark.microsoft.delta.optimize.clustering.strategy.incremental.autoRecluster", |s| {
+        &mut s.auto_recluster
+    }),
+    Setting {
+        key: "spark.microsoft.delta.optimize.clustering.strategy.incremental.autoRecluster.minOffendingFiles",
+        expected: "a whole number of at least 2",
+        field: Field::Count { least: 2, field: |s| &mut s.min_offending_files },
+    },
+    Setting {
+        key: "spark.microsoft.delta.optimize.clustering.strategy.incremental.autoRecluster.minOverlapThreshold",
+        expected: "a number above 0.25 and at most 1",
+        field: Field::Share {
+            holds: |share| share > 0.25 && share <= 1.0,
+            field: |s| &mut s.min_overlap_threshold,
+        },
+    },
+    flag("spark.microsoft.delta.clusteredTable.complexTypes.enabled", |s| &mut s.complex_types),
+    flag("spark.microsoft.delta.optimize.fast.enabled", |s| &mut s.fast_optimize),
+    flag("spark.microsoft.delta.targetFileSize.adaptive.enabled", |s| &mut s.adaptive_target),
+    flag("spark.databricks.delta.autoCompact.enabled", |s| &mut s.auto_compact),
+    flag("spark.databricks.delta.optimizeWrite.enabled", |s| &mut s.optimize_write),
+    Setting {
+        key: "spark.databricks.delta.optimize.maxDeletedRowsRatio",
+        expected: "a number of at least 0 and at most 1",
+        field: Field::Share {
+            holds: |share| (0.0..=1.0).contains(&share),
+            field: |s| &mut s.deleted_rows_ratio,
+        },
+    },
+];
+
+const OURS: &str = "lakebed.";
+const THEIRS: [&str; 2] = ["spark.microsoft.delta.", "spark.databricks.delta."];
+
+fn find(key: &str) -> Result<&'static Setting, LayoutError> {
+    let asked = shortest(key);
+    let known = |setting: &&Setting| {
+        shortest(setting.key) == asked || shortest(&our_name(setting.key)) == asked
+    };
+    SETTINGS
+        .iter()
+        .find(known)
+        .ok_or_else(|| LayoutError::UnknownSetting { key: key.to_owned(), nearest: nearest(key) })
+}
+
+/// The name without the parts that may be left out.
+fn shortest(key: &str) -> String {
+    key.replace(".strategy.incremental.", ".strategy.")
+        .replace(".strategy.autoRecluster.min", ".strategy.min")
+}
+
+fn our_name(key: &str) -> String {
+    let ending = THEIRS.iter().find_map(|prefix| key.strip_prefix(prefix)).unwrap_or(key);
+    format!("{OURS}{ending}")
+}
+
+fn nearest(key: &str) -> String {
+    let names = SETTINGS.iter().map(|setting| {
+        if key.starts_with(OURS) { our_name(setting.key) } else { setting.key.to_owned() }
+    });
+    names.min_by_key(|name| strsim::damerau_levenshtein(key, name)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use lakebed_model::Bytes;
+
+    use super::ClusteringSettings;
+    use crate::FileSizing;
+
+    const STRATEGY: &str = "spark.microsoft.delta.optimize.clustering.strategy";
+
+    #[track_caller]
+    fn refuse(key: &str, value: &str, message: &str) {
+        let mut settings = ClusteringSettings::default();
+        assert_eq!(settings.set(key, value).unwrap_err().to_string(), message);
+        assert_eq!(settings, ClusteringSettings::default());
+    }
+
+    #[test]
+    fn every_spelling_of_a_name_sets_the_same() {
+        for key in [
+            format!("{STRATEGY}.incremental.autoRecluster.minOffendingFiles"),
+            format!("{STRATEGY}.autoRecluster.minOffendingFiles"),
+            format!("{STRATEGY}.incremental.minOffendingFiles"),
+            format!("{STRATEGY}.minOffendingFiles"),
+            "lakebed.optimize.clustering.strategy.incremental.autoRecluster.minOffendingFiles"
+                .to_owned(),
+            "lakebed.optimize.clustering.strategy.minOffendingFiles".to_owned(),
+        ] {
+            let mut settings = ClusteringSettings::default();
+            settings.set(&key, "7").unwrap();
+            let expected =
+                ClusteringSettings { min_offending_files: 7, ..ClusteringSettings::default() };
+            assert_eq!(settings, expected, "{key}");
+        }
+    }
+
+    #[test]
+    fn entries_are_all_settings_and_set_what_they_show() {
+        let changed = ClusteringSettings {
+            strategy_incremental: false,
+            auto_recluster: false,
+            min_offending_files: 2,
+            min_overlap_threshold: 1.0,
+            complex_types: true,
+            fast_optimize: false,
+            adaptive_target: false,
+            auto_compact: true,
+            optimize_write: false,
+            deleted_rows_ratio: 0.5,
+        };
+        let mut settings = ClusteringSettings::default();
+        for (key, value) in changed.entries() {
+            settings.set(&key, &value).unwrap();
+        }
+        assert_eq!(settings, changed);
+        for (key, _) in changed.entries() {
+            settings.reset(Some(&key)).unwrap();
+        }
+        assert_eq!(settings, ClusteringSettings::default());
+        let mut settings = changed;
+        settings.reset(None).unwrap();
+        assert_eq!(settings, ClusteringSettings::default());
+    }
+
+    #[test]
+    fn unknown_names_are_refused_with_the_nearest() {
+        refuse(
+            "spark.microsoft.delta.optimize.clustering.strategy.increment",
+            "true",
+            "set `spark.microsoft.delta.optimize.clustering.strategy.increment`: there is no such setting; the nearest is `spark.microsoft.delta.optimize.clustering.strategy.incremental`",
+        );
+        refuse(
+            "lakebed.optimize.fast",
+            "true",
+            "set `lakebed.optimize.fast`: there is no such setting; the nearest is `lakebed.optimize.fast.enabled`",
+        );
+        assert!(ClusteringSettings::default().reset(Some("spark.x")).is_err());
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused_with_the_range() {
+        refuse(
+            "lakebed.optimize.clustering.strategy.minOffendingFiles",
+            "1",
+            "set `lakebed.optimize.clustering.strategy.minOffendingFiles` to `1`: it takes a whole number of at least 2",
+        );
+        for value in ["0.25", "1.01", "NaN", "much"] {
+            refuse(
+                "lakebed.optimize.clustering.strategy.minOverlapThreshold",
+                value,
+                &format!(
+                    "set `lakebed.optimize.clustering.strategy.minOverlapThreshold` to `{value}`: it takes a number above 0.25 and at most 1"
+                ),
+            );
+        }
+        refuse(
+            "lakebed.optimize.clustering.strategy.incremental",
+            "yes",
+            "set `lakebed.optimize.clustering.strategy.incremental` to `yes`: it takes true or false",
+        );
+    }
+
+    #[test]
+    fn booleans_are_read_in_any_case() {
+        let mut settings = ClusteringSettings::default();
+        settings.set(&format!("{STRATEGY}.incremental"), " FALSE ").unwrap();
+        assert!(!settings.strategy_incremental);
+    }
+
+    #[test]
+    fn a_configured_file_size_wins_over_the_adaptive_one() {
+        let settings = ClusteringSettings::default();
+        assert_eq!(settings.file_sizing(None), FileSizing::Adaptive);
+        assert_eq!(settings.file_sizing(Some(Bytes(5))), FileSizing::Fixed(Bytes(5)));
+        let plain = ClusteringSettings { adaptive_target: false, ..settings };
+        assert_eq!(plain.file_sizing(None), FileSizing::Fixed(Bytes(128 << 20)));
+    }
+}
