@@ -8,18 +8,24 @@
 //! Spans: `rewrite{table}`, `query`, `sample{table}`; fields `files`, `rows`, `bytes`.
 
 mod chain;
+mod checkpoint;
+#[cfg(test)]
+mod checkpoint_tests;
 mod create;
 mod error;
 mod evidence;
 mod history;
 mod integers;
+mod kernel;
 mod lift;
 mod log;
 mod rewrite;
 mod session;
 mod snapshot;
 mod stats;
+mod storage;
 mod tables;
+mod vacuum;
 mod write;
 
 pub use create::NewTable;
@@ -28,3 +34,4 @@ pub use evidence::SampleOptions;
 pub use history::RecordTable;
 pub use session::{QueryOutcome, QuerySession, ScanCost};
 pub use tables::{DeltaLake, LakeOptions};
+pub use vacuum::VacuumReport;

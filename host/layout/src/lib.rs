@@ -10,23 +10,30 @@
 
 pub mod action;
 mod alter;
+mod commit;
 mod compaction;
 pub mod conflict;
 pub mod curve;
 pub mod ddl;
 mod error;
 mod executor;
+pub mod interval;
 mod iterators;
 mod lake;
+pub mod log_files;
 mod optimize;
 mod select;
 mod snapshot;
 pub mod statement;
 mod task;
 pub mod testing;
+pub mod vacuum;
+#[cfg(test)]
+mod vacuum_tests;
 pub mod zcube;
 
 pub use alter::{AlterOutcome, alter_clustering};
+pub use commit::{Replacement, commit_actions, commit_replacement};
 pub use compaction::{CompactOptions, CompactReport, compact};
 pub use error::LayoutError;
 pub use executor::{
@@ -35,9 +42,9 @@ pub use executor::{
 pub use iterators::{IteratorFold, IteratorStep, IteratorTask};
 pub use lake::{Commit, Lake, LakeFault, PutOutcome};
 pub use optimize::{
-    BinReport, DEFAULT_FILE_SIZE, MAX_ATTEMPTS, OptimizeOptions, OptimizeReport, Replacement,
-    commit_replacement, engine_info, optimize,
+    BinReport, DEFAULT_FILE_SIZE, MAX_ATTEMPTS, OptimizeOptions, OptimizeReport, engine_info,
+    optimize,
 };
 pub use select::{Bin, Reason, Selection, SelectionPolicy, select};
-pub use snapshot::TableSnapshot;
+pub use snapshot::{DEFAULT_CHECKPOINT_INTERVAL, TableSnapshot};
 pub use task::input_file;

@@ -7,6 +7,9 @@ use lakebed_model::{Bytes, TableName};
 
 use crate::action::{AddFile, DomainMetadata, Protocol};
 
+/// Delta's default for `delta.checkpointInterval`.
+pub const DEFAULT_CHECKPOINT_INTERVAL: u64 = 10;
+
 /// A table at a version.
 #[derive(Debug, Clone)]
 pub struct TableSnapshot {
@@ -59,12 +62,37 @@ impl TableSnapshot {
             .unwrap_or(default)
     }
 
+    /// Returns after how many versions a checkpoint is due: `delta.checkpointInterval`.
+    #[must_use]
+    pub fn checkpoint_interval(&self) -> u64 {
+        self.properties
+            .get("delta.checkpointInterval")
+            .and_then(|text| text.trim().parse().ok())
+            .filter(|interval| *interval > 0)
+            .unwrap_or(DEFAULT_CHECKPOINT_INTERVAL)
+    }
+
     /// Tells why this engine must not write the table, if so.
     ///
     /// A feature we do not know how to keep would be broken silently by a rewrite, so every writer
     /// feature outside the list below refuses, by name.
     #[must_use]
     pub fn write_refusal(&self) -> Option<String> {
+        if !self.partition_columns.is_empty() {
+            return Some(format!(
+                "it is partitioned by ({}); a clustered table cannot be",
+                self.partition_columns.join(", ")
+            ));
+        }
+        let unkept = self.unkept_features();
+        if unkept.is_empty() {
+            return None;
+        }
+        Some(format!("it uses table features this engine cannot keep: {}", unkept.join(", ")))
+    }
+
+    /// Lists the features that bind writers and that this engine does not know how to keep, sorted.
+    pub(crate) fn unkept_features(&self) -> Vec<String> {
         const KEPT: [&str; 9] = [
             "appendOnly",
             "invariants",
@@ -76,22 +104,13 @@ impl TableSnapshot {
             "v2Checkpoint",
             "vacuumProtocolCheck",
         ];
-        if !self.partition_columns.is_empty() {
-            return Some(format!(
-                "it is partitioned by ({}); a clustered table cannot be",
-                self.partition_columns.join(", ")
-            ));
-        }
         let mut unknown: Vec<String> = crate::ddl::writer_features(&self.protocol);
         unknown.extend(self.protocol.reader_features.iter().flatten().cloned());
         unknown
             .retain(|feature| !KEPT.contains(&feature.as_str()) && self.feature_matters(feature));
         unknown.sort_unstable();
         unknown.dedup();
-        if unknown.is_empty() {
-            return None;
-        }
-        Some(format!("it uses table features this engine cannot keep: {}", unknown.join(", ")))
+        unknown
     }
 
     /// A feature that neither the table's properties switch on nor a column uses does not bind a

@@ -4,7 +4,7 @@ use lakebed_model::{Bytes, Instant};
 
 use crate::{
     Executor, InputFile, Lake, LayoutError, RewriteOutput, RewriteTask, RowOrder, TableSnapshot,
-    action::AddFile, ddl, optimize::discard_output, zcube,
+    action::AddFile, commit::discard_output, ddl, zcube,
 };
 
 /// Describes a file to an executor.
