@@ -54,7 +54,7 @@ fn lake_without_tables_says_so() {
 fn statement_that_is_none_is_refused_with_position_and_expectation() {
     insta::assert_snapshot!(failure(&["sql", "TRUNCATE orders"]), @r"
     exit code 2
-    error: failed to parse statement at byte 0: expected SELECT, CREATE TABLE, ALTER TABLE, INSERT INTO, DELETE FROM, OPTIMIZE, ANALYZE TABLE or DESCRIBE, found `TRUNCATE`
+    error: failed to parse statement at byte 0: expected SELECT, CREATE TABLE, ALTER TABLE, INSERT INTO, DELETE FROM, OPTIMIZE, ANALYZE TABLE, VACUUM, DESCRIBE, SET or RESET, found `TRUNCATE`
     help: correct the statement or choose other columns
     ");
     insta::assert_snapshot!(failure(&["sql", "OPTIMIZE orders ZORDER BY (o_orderkey)"]), @r"

@@ -1,7 +1,11 @@
 //! Rewrites of real tables on a real file system, beside other writers and through faults.
 
+mod checkpoints;
+mod crowd;
 mod faults;
 mod kept;
+#[cfg(unix)]
+mod kill;
 mod metadata;
 mod model;
 mod planning;
@@ -11,4 +15,5 @@ mod spark_tables;
 mod statements;
 mod statistics;
 mod strategy;
+mod vacuum;
 mod writers;

@@ -66,6 +66,7 @@ fn nested_fields_that_must_not_be_null_are_optional_in_files() {
         location: folder.path().join("t").to_string_lossy().into_owned(),
         schema: nested(0).schema(),
         properties: [].into(),
+        ..NewTable::default()
     };
     let files = vec![vec![nested(0)], vec![nested(2)]];
     runtime(lake.create_table(new, files, None, NOW)).unwrap();

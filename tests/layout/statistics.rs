@@ -108,6 +108,7 @@ fn awkward_table(folder: &Path) -> DeltaLake {
         location: folder.join("t").to_string_lossy().into_owned(),
         schema: batches[0].schema(),
         properties: [("delta.targetFileSize".to_owned(), "4096".to_owned())].into(),
+        ..NewTable::default()
     };
     let files = batches.into_iter().map(|batch| vec![batch]).collect();
     runtime(lake.create_table(new, files, None, NOW)).unwrap();
@@ -258,6 +259,7 @@ fn names_with_dots_are_not_confused_with_paths() {
         schema: batch.schema(),
         properties: [("delta.dataSkippingStatsColumns".to_owned(), "`z.z`,z.z,`q``t`".to_owned())]
             .into(),
+        ..NewTable::default()
     };
     let files = vec![vec![batch.slice(0, 1)], vec![batch.slice(1, 1)]];
     runtime(lake.create_table(new, files, None, NOW)).unwrap();

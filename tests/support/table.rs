@@ -95,7 +95,7 @@ pub(crate) fn options(full: bool, file_size: u64) -> OptimizeOptions {
 
 /// Returns a column of whole numbers, sorted.
 #[track_caller]
-fn keys_of(lake: &DeltaLake, column: &str, table: &TableName) -> Vec<i64> {
+pub(super) fn keys_of(lake: &DeltaLake, column: &str, table: &TableName) -> Vec<i64> {
     let sql = format!("SELECT {column} FROM `{table}` ORDER BY 1");
     let mut session = lake.session();
     let answer = runtime(session.run(&sql)).expect("the table can be read");

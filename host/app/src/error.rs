@@ -299,6 +299,17 @@ fn layout_remedy(error: &LayoutError) -> (Remedy, String) {
             Remedy::Allow,
             "leave this table to the engine that wrote it, or remove the feature there".to_owned(),
         ),
+        LayoutError::VacuumRefused { .. } | LayoutError::DeletionVectorPlace { .. } => (
+            Remedy::Allow,
+            "let the engine that wrote this table delete its files".to_owned(),
+        ),
+        LayoutError::RetentionTooShort { .. } => (
+            Remedy::Allow,
+            "ask for a longer retention; or, when nobody reads older versions or writes now, switch the retention check off".to_owned(),
+        ),
+        LayoutError::InvalidInterval { .. } => {
+            (Remedy::FixInput, "correct the table's property, or say the retention".to_owned())
+        }
         LayoutError::Aborted { .. } => {
             (Remedy::Replan, "plan again: the table's rules have changed".to_owned())
         }
@@ -306,6 +317,7 @@ fn layout_remedy(error: &LayoutError) -> (Remedy, String) {
             (Remedy::Retry, "run it again when fewer writers are active".to_owned())
         }
         LayoutError::RowCount { .. } | LayoutError::UncountedRows { .. } => report(),
+        LayoutError::UnreadableVersion { .. } => storage_help(),
         LayoutError::Lake(fault) => fault_remedy(fault),
         LayoutError::Executor { .. } => executor_remedy(error),
     }

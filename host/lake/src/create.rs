@@ -12,8 +12,8 @@ use datafusion::{
 use deltalake::kernel::{StructType, engine::arrow_conversion::TryIntoKernel};
 use futures::stream;
 use lakebed_layout::{
-    ColumnMapping, FileSizing, Lake, LayoutError, PutOutcome, Replacement, RewriteOutput,
-    TableSnapshot,
+    ColumnMapping, FileSizing, Lake, LakeFault, LayoutError, PutOutcome, Replacement,
+    RewriteOutput, TableSnapshot,
     action::{Action, AddFile},
     commit_replacement,
     conflict::Scope,
@@ -174,14 +174,16 @@ impl DeltaLake {
         match self.put_if_absent(table, 0, &actions).await {
             Ok(PutOutcome::Committed) => Ok(0),
             // A put that was retried after its answer was lost says that the version exists.
-            Ok(PutOutcome::Exists) if self.is_born_as(table, &id).await => Ok(0),
-            Ok(PutOutcome::Exists) => {
-                self.discard(table, &paths).await;
-                Err(LakeError::TableExists {
-                    table: table.to_string(),
-                    location: location.to_string(),
-                })
-            }
+            Ok(PutOutcome::Exists) => match self.is_born_as(table, &id).await? {
+                true => Ok(0),
+                false => {
+                    self.discard(table, &paths).await;
+                    Err(LakeError::TableExists {
+                        table: table.to_string(),
+                        location: location.to_string(),
+                    })
+                }
+            },
             Err(fault) => {
                 self.abandon(table, &paths).await;
                 Err(fault.into())
@@ -273,11 +275,14 @@ impl DeltaLake {
         }
     }
 
-    /// Tells whether a table's first version carries an id of ours.
-    async fn is_born_as(&self, table: &TableName, id: &str) -> bool {
-        let Ok(store) = self.log_store(table) else { return false };
-        let entry = store.read_commit_entry(0).await;
-        matches!(entry, Ok(Some(bytes)) if String::from_utf8_lossy(&bytes).contains(id))
+    /// Tells whether a table's first version carries an id of ours. A log that cannot be read does
+    /// not tell.
+    async fn is_born_as(&self, table: &TableName, id: &str) -> Result<bool, LakeFault> {
+        let location = self.location(table)?;
+        let entry = self.log_store(table)?.read_commit_entry(0).await;
+        let entry =
+            entry.map_err(|error| storage_fault("read the log of", table, location, error))?;
+        Ok(entry.is_some_and(|bytes| String::from_utf8_lossy(&bytes).contains(id)))
     }
 
     /// Deletes the files of a table that was not created, unless its log says that it was.

@@ -9,6 +9,9 @@
 
 mod analyze;
 mod chain;
+mod checkpoint;
+#[cfg(test)]
+mod checkpoint_tests;
 mod create;
 mod dml;
 mod error;
@@ -16,6 +19,7 @@ mod evidence;
 mod files;
 mod history;
 mod integers;
+mod kernel;
 mod lift;
 mod log;
 mod physical;
@@ -24,7 +28,9 @@ mod rules;
 mod session;
 mod snapshot;
 mod stats;
+mod storage;
 mod tables;
+mod vacuum;
 mod vectors;
 mod versions;
 mod write;
@@ -38,3 +44,4 @@ pub use history::RecordTable;
 pub use rules::Violation;
 pub use session::{QueryOutcome, QuerySession, ScanCost};
 pub use tables::{DeltaLake, LakeOptions};
+pub use vacuum::VacuumReport;

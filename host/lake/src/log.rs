@@ -15,17 +15,20 @@ use uuid::Uuid;
 
 use crate::{DeltaLake, LakeError, snapshot, tables::storage_fault};
 
-/// First wait after a lost race; doubled each time up to [`PAUSE_MAX`].
+/// Longest wait after the first lost race.
 const PAUSE: Duration = Duration::from_millis(20);
+/// Longest wait after any.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
-/// Delta's default for `delta.checkpointInterval`.
-const CHECKPOINT_INTERVAL: u64 = 10;
+/// Shortest wait.
+const PAUSE_MIN: Duration = Duration::from_millis(1);
 
 #[async_trait]
 impl Lake for DeltaLake {
     async fn snapshot(&self, table: &TableName) -> Result<TableSnapshot, LakeFault> {
         let delta = self.open(table).await?;
-        snapshot::read(table, self.location(table)?, &delta).await
+        let read = snapshot::read(table, self.location(table)?, &delta).await?;
+        self.remember_checkpoint_interval(table, read.checkpoint_interval());
+        Ok(read)
     }
 
     async fn commits_since(
@@ -93,8 +96,7 @@ impl Lake for DeltaLake {
     }
 
     async fn pause(&self, attempt: u32) {
-        let wait = PAUSE.saturating_mul(1 << attempt.min(10)).min(PAUSE_MAX);
-        tokio::time::sleep(wait).await;
+        tokio::time::sleep(pause_before(attempt, Uuid::new_v4().as_u128())).await;
     }
 
     fn monotonic_ms(&self) -> u64 {
@@ -159,22 +161,27 @@ impl DeltaLake {
         Ok(times)
     }
 
-    /// Writes a checkpoint every [`CHECKPOINT_INTERVAL`] versions. A commit stands without one, so a
-    /// failure is only logged.
-    async fn checkpoint_when_due(&self, table: &TableName, version: u64) {
-        if version == 0 || !version.is_multiple_of(CHECKPOINT_INTERVAL) {
-            return;
-        }
-        let written = async {
-            let delta = self.open(table).await.map_err(|error| error.to_string())?;
-            Box::pin(deltalake::checkpoints::create_checkpoint(&delta, None))
-                .await
-                .map_err(|error| error.to_string())
-        };
-        if let Err(error) = written.await {
-            tracing::warn!(%table, version, error, "checkpoint not written");
-        }
+    /// Reads the actions of one version; `None` when the log does not have it.
+    pub(crate) async fn read_commit(
+        &self,
+        table: &TableName,
+        version: u64,
+    ) -> Result<Option<Vec<Action>>, LakeFault> {
+        let location = self.location(table)?;
+        let read = self.log_store(table)?.read_commit_entry(version).await;
+        let entry =
+            read.map_err(|error| storage_fault("read the log of", table, location, error))?;
+        entry.map(|bytes| parse_entry(table, version, &bytes)).transpose()
     }
+}
+
+/// Returns how long to wait before an attempt: a random part of a span that doubles each time up to
+/// [`PAUSE_MAX`], so that writers that met once do not meet again.
+fn pause_before(attempt: u32, random: u128) -> Duration {
+    let doublings = attempt.saturating_sub(1).min(10);
+    let span = PAUSE.saturating_mul(1 << doublings).min(PAUSE_MAX).saturating_sub(PAUSE_MIN);
+    let micros = random % span.as_micros().max(1);
+    PAUSE_MIN + Duration::from_micros(u64::try_from(micros).unwrap_or_default())
 }
 
 fn parse_entry(table: &TableName, version: u64, bytes: &[u8]) -> Result<Vec<Action>, LakeFault> {
@@ -183,4 +190,25 @@ fn parse_entry(table: &TableName, version: u64, bytes: &[u8]) -> Result<Vec<Acti
         version,
         source,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{PAUSE, PAUSE_MAX, PAUSE_MIN, pause_before};
+
+    #[test]
+    fn pauses_grow_to_a_bound_and_differ() {
+        let longest = |attempt| {
+            let all = (0..5_000_000_u128).step_by(997).map(|random| pause_before(attempt, random));
+            all.max().unwrap_or_default()
+        };
+        let nearly = |span: Duration| span - Duration::from_millis(1)..=span;
+        assert!(nearly(PAUSE).contains(&longest(1)), "{:?}", longest(1));
+        assert!(nearly(PAUSE * 4).contains(&longest(3)), "{:?}", longest(3));
+        assert!(nearly(PAUSE_MAX).contains(&longest(40)), "{:?}", longest(40));
+        assert_eq!(pause_before(7, 0), PAUSE_MIN);
+        assert_ne!(pause_before(7, 1_000), pause_before(7, 2_000));
+    }
 }

@@ -6,19 +6,21 @@ use arrow::{
     array::{Array, AsArray},
     datatypes::DataType,
 };
-use delta_kernel::snapshot::Snapshot as KernelSnapshot;
 use deltalake::{DeltaTable, kernel::Add};
 use futures::TryStreamExt;
 use lakebed_layout::{
     LakeFault, ROW_TRACKING_DOMAIN, TableSnapshot,
-    action::{AddFile, DeletionVector, Protocol},
+    action::{AddFile, DeletionVector, Protocol, decoded_path},
     columns::join_name,
     ddl, row_id_high_water_mark,
 };
 use lakebed_model::TableName;
 use url::Url;
 
-use crate::tables::{storage_fault, table_fault};
+use crate::{
+    kernel,
+    tables::{storage_fault, table_fault},
+};
 
 /// Reads everything [`TableSnapshot`] holds from an opened table.
 pub(crate) async fn read(
@@ -85,12 +87,9 @@ async fn read_hidden(
     }
     let engine = delta.log_store().engine(None);
     let version = delta.version();
-    let mut root = location.clone();
-    if !root.path().ends_with('/') {
-        root.set_path(&format!("{}/", root.path()));
-    }
+    let root = kernel::folder(location);
     let read = move || -> delta_kernel::DeltaResult<Hidden> {
-        let mut builder = KernelSnapshot::builder_for(root);
+        let mut builder = delta_kernel::snapshot::Snapshot::builder_for(root);
         if let Some(version) = version {
             builder = builder.at_version(version);
         }
@@ -138,7 +137,7 @@ async fn read_files(
         )]
         let add = view.add_action();
         let raw = raw_paths.next().unwrap_or_else(|| add.path.clone());
-        if view.path() != decoded(&raw) {
+        if view.path() != decoded_path(&raw) {
             return Err(storage_fault(
                 "read files of",
                 table,
@@ -167,28 +166,6 @@ async fn raw_paths(
         paths.extend((0..column.len()).map(|row| column.value(row).to_owned()));
     }
     Ok(paths)
-}
-
-fn decoded(raw: &str) -> String {
-    let mut bytes = Vec::with_capacity(raw.len());
-    let mut rest = raw.as_bytes();
-    while let Some((first, tail)) = rest.split_first() {
-        let escaped = (*first == b'%')
-            .then(|| tail.get(..2).and_then(|hex| std::str::from_utf8(hex).ok()))
-            .flatten()
-            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        match escaped {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn convert(path: String, add: Add) -> AddFile {

@@ -1,6 +1,12 @@
 //! Which tables a lake has and how they are opened.
 
-use std::{collections::BTreeMap, fmt, num::NonZeroUsize, path::Path, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    num::NonZeroUsize,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use arrow::{datatypes::SchemaRef, error::ArrowError};
 use datafusion::execution::{
@@ -12,7 +18,7 @@ use deltalake::{
     logstore::LogStoreRef,
 };
 use lakebed_compact::{NoPlugins, Plugins};
-use lakebed_layout::{LakeFault, TableSnapshot};
+use lakebed_layout::{DEFAULT_CHECKPOINT_INTERVAL, LakeFault, TableSnapshot};
 use lakebed_model::{Bytes, Instant, TableName};
 use parquet::errors::ParquetError;
 use url::Url;
@@ -48,11 +54,13 @@ pub struct DeltaLake {
     pub(crate) runtime: Arc<RuntimeEnv>,
     pub(crate) plugins: Arc<dyn Plugins + Send + Sync>,
     pub(crate) started: std::time::Instant,
+    /// `delta.checkpointInterval` of the tables that were read.
+    checkpoint_intervals: Arc<Mutex<BTreeMap<TableName, u64>>>,
 }
 
 impl fmt::Debug for DeltaLake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { tables, options, runtime: _, plugins: _, started: _ } = self;
+        let Self { tables, options, .. } = self;
         f.debug_struct("DeltaLake")
             .field("tables", tables)
             .field("options", options)
@@ -83,6 +91,7 @@ impl DeltaLake {
             runtime,
             plugins: Arc::new(NoPlugins),
             started,
+            checkpoint_intervals: Arc::default(),
         })
     }
 
@@ -181,6 +190,20 @@ impl DeltaLake {
         let starts = spelled.match_indices('.').map(|(at, _)| at + 1);
         let mut names = std::iter::once(0).chain(starts).map(|at| TableName::new(&spelled[at..]));
         names.find(|name| self.contains(name)).unwrap_or_else(|| TableName::new(spelled))
+    }
+
+    /// Keeps a table's interval for the commits that follow; a commit itself reads no table.
+    pub(crate) fn remember_checkpoint_interval(&self, table: &TableName, interval: u64) {
+        let mut intervals =
+            self.checkpoint_intervals.lock().unwrap_or_else(PoisonError::into_inner);
+        intervals.insert(table.clone(), interval);
+    }
+
+    /// Returns after how many versions of a table a checkpoint is due; the default for one that was
+    /// not read yet.
+    pub(crate) fn checkpoint_interval(&self, table: &TableName) -> u64 {
+        let intervals = self.checkpoint_intervals.lock().unwrap_or_else(PoisonError::into_inner);
+        intervals.get(table).copied().unwrap_or(DEFAULT_CHECKPOINT_INTERVAL).max(1)
     }
 
     /// Opens a table's storage without reading its log.

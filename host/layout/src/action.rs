@@ -36,6 +36,31 @@ impl DeletionVector {
     }
 }
 
+/// Decodes the path of a file as the log spells it (URL-encoded) to what storage calls it.
+#[must_use]
+pub fn decoded_path(encoded: &str) -> String {
+    let mut bytes = Vec::with_capacity(encoded.len());
+    let mut rest = encoded.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        let escaped = (*first == b'%')
+            .then(|| tail.get(..2).and_then(|hex| std::str::from_utf8(hex).ok()))
+            .flatten()
+            .filter(|hex| hex.bytes().all(|digit| digit.is_ascii_hexdigit()))
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        match escaped {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &tail[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 /// Identity of a logical file: its path and the id of its deletion vector, if any.
 pub type FileKey = (String, Option<String>);
 

@@ -2,11 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use std::collections::BTreeSet;
+
 use lakebed_model::{Instant, TableName};
 
 use crate::{
-    Lake, LayoutError, PutOutcome, TableSnapshot, action::Action, commit::Succession, ddl,
-    optimize::MAX_ATTEMPTS, properties,
+    Lake, LayoutError, Replacement, TableSnapshot,
+    action::Action,
+    commit::commit_actions,
+    conflict::{Intent, Scope},
+    ddl,
+    optimize::MAX_ATTEMPTS,
+    properties,
 };
 
 /// What became of an ALTER.
@@ -34,8 +41,7 @@ pub async fn alter_clustering(
     cluster_by: &[String],
     now: Instant,
 ) -> Result<AlterOutcome, LayoutError> {
-    alter(lake, table, now, |snapshot| ddl::alter_actions(snapshot, cluster_by, now.epoch_ms()))
-        .await
+    alter(lake, table, |snapshot| ddl::alter_actions(snapshot, cluster_by, now.epoch_ms())).await
 }
 
 /// Sets table properties.
@@ -48,8 +54,7 @@ pub async fn set_properties(
     values: &BTreeMap<String, String>,
     now: Instant,
 ) -> Result<AlterOutcome, LayoutError> {
-    alter(lake, table, now, |snapshot| properties::set_actions(snapshot, values, now.epoch_ms()))
-        .await
+    alter(lake, table, |snapshot| properties::set_actions(snapshot, values, now.epoch_ms())).await
 }
 
 /// Commits what a change of metadata needs; without actions there is nothing to change.
@@ -59,28 +64,26 @@ pub async fn set_properties(
 async fn alter(
     lake: &dyn Lake,
     table: &TableName,
-    now: Instant,
     actions_for: impl Fn(&TableSnapshot) -> Result<Vec<Action>, LayoutError> + Send,
 ) -> Result<AlterOutcome, LayoutError> {
     let clock_ms = lake.monotonic_ms();
+    let intent = Intent { inputs: BTreeSet::new(), scope: Scope::Rearrange };
     for attempt in 1..=MAX_ATTEMPTS {
         let snapshot = TableSnapshot { clock_ms, ..lake.snapshot(table).await? };
         let actions = actions_for(&snapshot)?;
         if actions.is_empty() {
             return Ok(AlterOutcome::Unchanged { version: snapshot.version });
         }
-        let version = snapshot.version + 1;
-        let attempt_ms = snapshot.attempt_ms(now.epoch_ms(), lake.monotonic_ms());
-        let actions = Succession::new(&snapshot).complete(&actions, version, attempt_ms)?;
-        match lake.put_if_absent(table, version, &actions).await? {
-            PutOutcome::Committed => {
+        match commit_actions(lake, &snapshot, &intent, actions, &[]).await {
+            Ok(Replacement::Committed { version }) => {
                 tracing::info!(%table, version, "metadata changed");
                 return Ok(AlterOutcome::Committed { version });
             }
-            PutOutcome::Exists => {
-                tracing::warn!(%table, attempt, version, "commit conflicted");
+            Ok(Replacement::Replan) | Err(LayoutError::Aborted { .. }) => {
+                tracing::warn!(%table, attempt, "the table's rules changed, checking again");
                 lake.pause(attempt).await;
             }
+            Err(error) => return Err(error),
         }
     }
     Err(LayoutError::TooManyConflicts { table: table.to_string(), attempts: MAX_ATTEMPTS })

@@ -1,236 +1,240 @@
-//! What a commit carries because of the version it becomes, filled in for each attempt. Pure.
+//! One commit beside other writers.
 //!
-//! 1. In-commit timestamps (PROTOCOL.md, "In-Commit Timestamps"): `commitInfo` is the first action
-//!    and its `inCommitTimestamp` is the time of the attempt, or one more than that of the version
-//!    before if that is later.
-//! 2. Row tracking (PROTOCOL.md, "Row Tracking"): each new file gets row ids above the high-water
-//!    mark and the version as that of its rows; one `delta.rowTracking` action holds the new mark.
-//!
-//! Both depend on the version before, so a lost race computes them again.
+//! 1. Read what others committed since the table was read, and let [`conflict::judge`] decide.
+//! 2. Put the next version if it is absent. A lost race goes back to 1, as often as others win: each
+//!    time is somebody else's commit, and an append does not disturb ours. What ends the loop is a
+//!    conflict, or a version that exists but cannot be read.
+//! 3. Our own commit is known by its transaction id: a put whose answer was lost, or that was retried
+//!    below us and answered that the version exists, is found in the log.
+//! 4. What does not end in a commit deletes its files, unless the log cannot tell whether it did.
 
+use std::collections::BTreeSet;
+
+use lakebed_model::TableName;
 use serde_json::{Value, json};
 
 use crate::{
-    Commit, LayoutError, TableSnapshot,
-    action::{Action, DomainMetadata},
+    Commit, Lake, LakeFault, LayoutError, PutOutcome, RewriteOutput, TableSnapshot,
+    action::{Action, AddFile},
+    conflict::{self, Intent, Scope, Verdict},
+    optimize::{MAX_ATTEMPTS, engine_info},
+    succession::Succession,
 };
 
-/// The metadata domain that holds the highest row id given out.
-pub const ROW_TRACKING_DOMAIN: &str = "delta.rowTracking";
-const TIMESTAMP: &str = "inCommitTimestamp";
-
-/// What the newest version known says of the next one.
-#[derive(Debug, Clone)]
-pub(crate) struct Succession<'s> {
-    snapshot: &'s TableSnapshot,
-    timestamp: Option<i64>,
-    high_water_mark: Option<i64>,
-}
-
-impl<'s> Succession<'s> {
-    /// Begins at a table's version.
-    pub(crate) fn new(snapshot: &'s TableSnapshot) -> Self {
-        Self {
-            snapshot,
-            timestamp: snapshot.in_commit_timestamp,
-            high_water_mark: snapshot.row_id_high_water_mark,
-        }
-    }
-
-    /// Goes on over commits of other writers.
-    pub(crate) fn follow(&mut self, commits: &[Commit]) {
-        for action in commits.iter().flat_map(|commit| &commit.actions) {
-            match action {
-                Action::CommitInfo(info) => {
-                    self.timestamp =
-                        self.timestamp.max(info.get(TIMESTAMP).and_then(Value::as_i64));
-                }
-                Action::DomainMetadata(domain) if domain.domain == ROW_TRACKING_DOMAIN => {
-                    self.high_water_mark =
-                        self.high_water_mark.max(row_id_high_water_mark(&domain.configuration));
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// Completes the actions of a commit for one version, attempted at `attempt_ms`.
-    ///
-    /// # Errors
-    /// Fails when a new file does not say how many rows need ids.
-    pub(crate) fn complete(
-        &self,
-        actions: &[Action],
+/// How a prepared replacement ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Replacement {
+    /// It is this version.
+    Committed {
+        /// The version.
         version: u64,
-        attempt_ms: i64,
-    ) -> Result<Vec<Action>, LayoutError> {
-        let mut completed = actions.to_vec();
-        if self.snapshot.has_in_commit_timestamps() {
-            let next = self.timestamp.map_or(i64::MIN, |before| before.saturating_add(1));
-            stamp(&mut completed, attempt_ms.max(next));
-        }
-        if self.snapshot.assigns_row_ids() {
-            self.assign_row_ids(&mut completed, version)?;
-        }
-        Ok(completed)
-    }
+    },
+    /// Inputs changed; its files are gone; plan anew.
+    Replan,
+}
 
-    fn assign_row_ids(&self, actions: &mut Vec<Action>, version: u64) -> Result<(), LayoutError> {
-        let before = self.high_water_mark.unwrap_or(-1);
-        let mut mark = before;
-        let commit_version = i64::try_from(version).unwrap_or(i64::MAX);
-        for action in actions.iter_mut() {
-            let Action::Add(add) = action else { continue };
-            // A file of the table that is stated anew keeps its ids.
-            if add.base_row_id.is_some() {
-                continue;
+/// Commits a prepared replacement of files, or cleans up after it.
+///
+/// # Errors
+/// As [`commit_actions`].
+pub async fn commit_replacement(
+    lake: &dyn Lake,
+    snapshot: &TableSnapshot,
+    inputs: &[&AddFile],
+    output: &RewriteOutput,
+    scope: Scope,
+    commit_info: Value,
+) -> Result<Replacement, LayoutError> {
+    let data_change =
+        output.adds.iter().any(|add| add.data_change) || output.rows_in != output.rows_out;
+    let change = Change {
+        removes: inputs.to_vec(),
+        restated: Vec::new(),
+        adds: output.adds.clone(),
+        data_change,
+        created: paths_of(output),
+        scope,
+        commit_info,
+    };
+    commit_change(lake, snapshot, change).await
+}
+
+/// A change of a table's files, ready to be committed.
+#[derive(Debug, Clone)]
+pub struct Change<'c> {
+    /// Files that leave the table.
+    pub removes: Vec<&'c AddFile>,
+    /// Files of the table whose entries are written anew; removed by nobody meanwhile, or the change
+    /// is planned again.
+    pub restated: Vec<&'c AddFile>,
+    /// Files that join the table, and the new entries of those restated.
+    pub adds: Vec<AddFile>,
+    /// Whether the removes are more than a rearrangement.
+    pub data_change: bool,
+    /// New files in storage, which nobody needs if the commit does not happen.
+    pub created: Vec<String>,
+    /// What the change relies on.
+    pub scope: Scope,
+    /// The history entry.
+    pub commit_info: Value,
+}
+
+/// Commits a prepared change, or cleans up after it.
+///
+/// # Errors
+/// As [`commit_actions`].
+pub async fn commit_change(
+    lake: &dyn Lake,
+    snapshot: &TableSnapshot,
+    change: Change<'_>,
+) -> Result<Replacement, LayoutError> {
+    let Change { removes, restated, adds, data_change, created, scope, commit_info } = change;
+    let inputs = removes.iter().chain(&restated).map(|file| file.key()).collect();
+    let intent = Intent { inputs, scope };
+    let timestamp = timestamp_of(&commit_info);
+    let mut actions = vec![Action::CommitInfo(commit_info)];
+    actions.extend(
+        removes.iter().map(|f| Action::Remove(Box::new(f.to_remove(timestamp, data_change)))),
+    );
+    actions.extend(adds.into_iter().map(|add| Action::Add(Box::new(add))));
+    commit_actions(lake, snapshot, &intent, actions, &created).await
+}
+
+fn timestamp_of(commit_info: &Value) -> i64 {
+    commit_info.get("timestamp").and_then(Value::as_i64).unwrap_or_default()
+}
+
+/// Commits actions that were prepared on a snapshot; `new_files` are deleted when they do not arrive.
+///
+/// # Errors
+/// Fails when another writer changed the table's rules, or when storage fails. After a storage error
+/// the log is asked whether our commit arrived all the same; only when it certainly did not are the
+/// new files deleted.
+pub async fn commit_actions(
+    lake: &dyn Lake,
+    snapshot: &TableSnapshot,
+    intent: &Intent,
+    actions: Vec<Action>,
+    new_files: &[String],
+) -> Result<Replacement, LayoutError> {
+    let table = &snapshot.table;
+    let transaction = lake.unique_id();
+    let actions = with_transaction(actions, &transaction);
+    let timestamp = actions
+        .iter()
+        .find_map(|action| match action {
+            Action::CommitInfo(info) => Some(timestamp_of(info)),
+            _ => None,
+        })
+        .unwrap_or_default();
+    let mut succession = Succession::new(snapshot);
+    let mut judged = snapshot.version;
+    let mut lost = 0_u32;
+    let mut unseen = 0_u32;
+    loop {
+        let winners = match lake.commits_since(table, judged).await {
+            Ok(winners) => winners,
+            Err(fault) if lost > 0 => {
+                // The version that we lost to may be our own.
+                tracing::error!(%table, "log unreadable after a lost race; keeping the new files");
+                return Err(fault.into());
             }
-            let rows = add.rows().and_then(|rows| i64::try_from(rows).ok()).ok_or_else(|| {
-                LayoutError::UncountedRows {
-                    table: self.snapshot.table.to_string(),
-                    path: add.path.clone(),
-                }
-            })?;
-            add.base_row_id = Some(mark + 1);
-            add.default_row_commit_version = Some(commit_version);
-            mark += rows;
-        }
-        if mark != before {
-            actions.push(Action::DomainMetadata(mark_domain(mark)));
-        }
-        Ok(())
-    }
-}
-
-/// Puts the time into the `commitInfo` and that before everything else.
-fn stamp(actions: &mut Vec<Action>, timestamp: i64) {
-    let is_info = |action: &Action| matches!(action, Action::CommitInfo(_));
-    let mut info = match actions.iter().position(is_info).map(|at| actions.remove(at)) {
-        Some(Action::CommitInfo(info)) => info,
-        _ => json!({}),
-    };
-    if let Some(object) = info.as_object_mut() {
-        object.insert(TIMESTAMP.to_owned(), json!(timestamp));
-    }
-    actions.insert(0, Action::CommitInfo(info));
-}
-
-fn mark_domain(mark: i64) -> DomainMetadata {
-    DomainMetadata {
-        domain: ROW_TRACKING_DOMAIN.to_owned(),
-        configuration: json!({ "rowIdHighWaterMark": mark, "domainName": ROW_TRACKING_DOMAIN })
-            .to_string(),
-        removed: false,
-    }
-}
-
-/// Reads the mark from the configuration of [`ROW_TRACKING_DOMAIN`].
-#[must_use]
-pub fn row_id_high_water_mark(configuration: &str) -> Option<i64> {
-    let configuration: Value = serde_json::from_str(configuration).ok()?;
-    configuration.get("rowIdHighWaterMark")?.as_i64()
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::{ROW_TRACKING_DOMAIN, Succession, mark_domain, row_id_high_water_mark};
-    use crate::{
-        Commit, TableSnapshot,
-        action::Action,
-        testing::{plain_file, snapshot},
-    };
-
-    fn stamped() -> TableSnapshot {
-        let mut table = snapshot(&["a"], vec![]);
-        let on = ("delta.enableInCommitTimestamps".to_owned(), "true".to_owned());
-        table.properties.extend([on]);
-        table.protocol.writer_features.as_mut().unwrap().push("inCommitTimestamp".to_owned());
-        table.in_commit_timestamp = Some(100);
-        table
-    }
-
-    fn tracked() -> TableSnapshot {
-        let mut table = snapshot(&["a"], vec![]);
-        table.protocol.writer_features.as_mut().unwrap().push("rowTracking".to_owned());
-        table.row_id_high_water_mark = Some(5);
-        table
-    }
-
-    fn timestamp_of(actions: &[Action]) -> i64 {
-        let Some(Action::CommitInfo(info)) = actions.first() else { panic!("{actions:?}") };
-        info["inCommitTimestamp"].as_i64().unwrap()
-    }
-
-    #[test]
-    fn timestamps_rise_whatever_the_clock_says() {
-        let table = stamped();
-        let ours = [Action::Add(Box::new(plain_file("f", 1))), Action::CommitInfo(json!({"a": 1}))];
-        let mut succession = Succession::new(&table);
-        let at = |succession: &Succession<'_>, ms| {
-            timestamp_of(&succession.complete(&ours, 1, ms).unwrap())
+            Err(fault) => {
+                lake.discard(table, new_files).await;
+                return Err(fault.into());
+            }
         };
-        assert_eq!(
-            (at(&succession, 99), at(&succession, 100), at(&succession, 500)),
-            (101, 101, 500)
-        );
-        let rival = Action::CommitInfo(json!({"inCommitTimestamp": 700}));
-        succession.follow(&[Commit { version: 1, actions: vec![rival] }]);
-        assert_eq!((at(&succession, 500), at(&succession, 701)), (701, 701));
-    }
-
-    #[test]
-    fn tables_without_the_features_get_the_commit_as_it_is() {
-        let table = snapshot(&["a"], vec![]);
-        let ours = [Action::Add(Box::new(plain_file("f", 1)))];
-        assert_eq!(Succession::new(&table).complete(&ours, 1, 5).unwrap(), ours);
-    }
-
-    /// delta#7506: the mark must follow the ids that a lost race gave out anew.
-    #[test]
-    fn row_ids_begin_above_the_mark_of_whoever_won() {
-        let table = tracked();
-        let ours: Vec<Action> =
-            ["f", "g"].iter().map(|path| Action::Add(Box::new(plain_file(path, 1)))).collect();
-        let ids = |succession: &Succession<'_>, version| {
-            let actions = succession.complete(&ours, version, 0).unwrap();
-            let bases: Vec<(Option<i64>, Option<i64>)> = actions
-                .iter()
-                .filter_map(|action| match action {
-                    Action::Add(add) => Some((add.base_row_id, add.default_row_commit_version)),
-                    _ => None,
-                })
-                .collect();
-            let marks: Vec<i64> = actions
-                .iter()
-                .filter_map(|action| match action {
-                    Action::DomainMetadata(domain) if domain.domain == ROW_TRACKING_DOMAIN => {
-                        row_id_high_water_mark(&domain.configuration)
-                    }
-                    _ => None,
-                })
-                .collect();
-            (bases, marks)
+        if let Some(version) = own_version(&winners, &transaction) {
+            return Ok(Replacement::Committed { version });
+        }
+        match conflict::judge(intent, &winners) {
+            Verdict::Clear => {}
+            Verdict::Replan { version } => {
+                tracing::warn!(%table, lost, version, "inputs of the commit changed");
+                lake.discard(table, new_files).await;
+                return Ok(Replacement::Replan);
+            }
+            Verdict::Abort { version, what } => {
+                lake.discard(table, new_files).await;
+                return Err(LayoutError::Aborted { table: table.to_string(), version, what });
+            }
+        }
+        unseen = if winners.is_empty() && lost > 0 { unseen + 1 } else { 0 };
+        if unseen >= MAX_ATTEMPTS {
+            return Err(LayoutError::UnreadableVersion {
+                table: table.to_string(),
+                version: judged + 1,
+                attempts: unseen,
+            });
+        }
+        judged = winners.last().map_or(judged, |commit| commit.version);
+        succession.follow(&winners);
+        let attempt_ms = snapshot.attempt_ms(timestamp, lake.monotonic_ms());
+        let completed = match succession.complete(&actions, judged + 1, attempt_ms) {
+            Ok(completed) => completed,
+            Err(error) => {
+                lake.discard(table, new_files).await;
+                return Err(error);
+            }
         };
-        let mut succession = Succession::new(&table);
-        let expected = vec![(Some(6), Some(1)), (Some(106), Some(1))];
-        assert_eq!(ids(&succession, 1), (expected, vec![205]));
-        let rival = Action::DomainMetadata(mark_domain(10));
-        succession.follow(&[Commit { version: 1, actions: vec![rival] }]);
-        let expected = vec![(Some(11), Some(2)), (Some(111), Some(2))];
-        assert_eq!(ids(&succession, 2), (expected, vec![210]));
+        match lake.put_if_absent(table, judged + 1, &completed).await {
+            Ok(PutOutcome::Committed) => return Ok(Replacement::Committed { version: judged + 1 }),
+            Ok(PutOutcome::Exists) => {
+                lost = lost.saturating_add(1);
+                tracing::warn!(%table, lost, version = judged + 1, "commit conflicted");
+                lake.pause(lost).await;
+            }
+            Err(fault) => return settle(lake, table, judged, &transaction, new_files, fault).await,
+        }
     }
+}
 
-    #[test]
-    fn files_without_a_row_count_get_no_ids() {
-        let mut file = plain_file("f", 1);
-        file.stats = None;
-        let error =
-            Succession::new(&tracked()).complete(&[Action::Add(Box::new(file))], 1, 0).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "commit to table `t`: new file `f` does not say how many rows need ids"
-        );
+/// Finds out whether a commit that answered with an error is in the log.
+async fn settle(
+    lake: &dyn Lake,
+    table: &TableName,
+    judged: u64,
+    transaction: &str,
+    new_files: &[String],
+    fault: LakeFault,
+) -> Result<Replacement, LayoutError> {
+    let Ok(commits) = lake.commits_since(table, judged).await else {
+        tracing::error!(%table, "log unreadable after a failed commit; keeping the new files");
+        return Err(fault.into());
+    };
+    if let Some(version) = own_version(&commits, transaction) {
+        return Ok(Replacement::Committed { version });
     }
+    lake.discard(table, new_files).await;
+    Err(fault.into())
+}
+
+/// Finds our own commit.
+fn own_version(commits: &[Commit], transaction: &str) -> Option<u64> {
+    let is_ours = |action: &Action| {
+        let Action::CommitInfo(info) = action else { return false };
+        info.get("txnId").and_then(Value::as_str) == Some(transaction)
+    };
+    commits.iter().find(|commit| commit.actions.iter().any(is_ours)).map(|commit| commit.version)
+}
+
+fn with_transaction(mut actions: Vec<Action>, transaction: &str) -> Vec<Action> {
+    for action in &mut actions {
+        let Action::CommitInfo(info) = action else { continue };
+        if let Some(object) = info.as_object_mut() {
+            object.insert("txnId".to_owned(), json!(transaction));
+            object.insert("engineInfo".to_owned(), json!(engine_info()));
+        }
+    }
+    actions
+}
+
+/// Deletes files that will not be committed.
+pub(crate) async fn discard_output(lake: &dyn Lake, table: &TableName, output: &RewriteOutput) {
+    lake.discard(table, &paths_of(output)).await;
+}
+
+fn paths_of(output: &RewriteOutput) -> Vec<String> {
+    let unique: BTreeSet<&str> = output.adds.iter().map(|add| add.path.as_str()).collect();
+    unique.into_iter().map(ToOwned::to_owned).collect()
 }

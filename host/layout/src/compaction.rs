@@ -12,9 +12,9 @@ use crate::{
     Executor, FileSizing, IteratorTask, Lake, LayoutError, Replacement, RewriteOutput, RewriteTask,
     StepReport, TableSnapshot,
     action::AddFile,
-    commit_replacement,
+    commit::{commit_replacement, discard_output},
     conflict::Scope,
-    optimize::{MAX_ATTEMPTS, discard_output},
+    optimize::MAX_ATTEMPTS,
     sizing,
     task::{self, rewrite_task},
 };

@@ -107,6 +107,50 @@ pub enum LayoutError {
         /// The file.
         path: String,
     },
+    /// Files of the table must not be deleted by this engine.
+    #[error("vacuum table `{table}`: {reason}")]
+    VacuumRefused {
+        /// The table.
+        table: String,
+        /// Why.
+        reason: String,
+    },
+    /// A retention that would take files away from readers and running writers.
+    #[error(
+        "vacuum table `{table}` [DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT]: a retention of {asked} is shorter than the {minimum} for which readers and running writers may need removed files"
+    )]
+    RetentionTooShort {
+        /// The table.
+        table: String,
+        /// The retention asked for.
+        asked: String,
+        /// The table's own.
+        minimum: String,
+    },
+    /// A property that is no duration.
+    #[error(
+        "read property {property} of table `{table}`: expected a duration such as `interval 7 days`, found `{value}`"
+    )]
+    InvalidInterval {
+        /// The table.
+        table: String,
+        /// The property.
+        property: &'static str,
+        /// Its value.
+        value: String,
+    },
+    /// A deletion vector whose file cannot be told.
+    #[error(
+        "vacuum table `{table}`: cannot tell which file holds the deletion vector `{vector}` of `{path}`; nothing was deleted"
+    )]
+    DeletionVectorPlace {
+        /// The table.
+        table: String,
+        /// The data file.
+        path: String,
+        /// The vector as the log spells it.
+        vector: String,
+    },
     /// Rows would be lost or invented.
     #[error(
         "rewrite table `{table}`: {rows_in} rows went in and {rows_out} came out; nothing was committed"
@@ -139,6 +183,18 @@ pub enum LayoutError {
         /// The table.
         table: String,
         /// How often we tried.
+        attempts: u32,
+    },
+    /// Storage says that a version exists and does not show it.
+    #[error(
+        "commit to table `{table}`: version {version} exists, but could not be read {attempts} times in a row; files prepared for it were left"
+    )]
+    UnreadableVersion {
+        /// The table.
+        table: String,
+        /// The version.
+        version: u64,
+        /// How often it was looked for.
         attempts: u32,
     },
     /// The lake answered with an error.

@@ -19,8 +19,10 @@ pub mod curve;
 pub mod ddl;
 mod error;
 mod executor;
+pub mod interval;
 mod iterators;
 mod lake;
+pub mod log_files;
 mod optimize;
 mod overlap;
 pub mod properties;
@@ -31,13 +33,17 @@ mod settings;
 mod sizing;
 mod snapshot;
 pub mod statement;
+mod succession;
 mod task;
 pub mod testing;
+pub mod vacuum;
+#[cfg(test)]
+mod vacuum_tests;
 pub mod zcube;
 
 pub use alter::{AlterOutcome, alter_clustering, set_properties};
 pub use columns::ColumnMapping;
-pub use commit::{ROW_TRACKING_DOMAIN, row_id_high_water_mark};
+pub use commit::{Change, Replacement, commit_actions, commit_change, commit_replacement};
 pub use compaction::{CompactOptions, CompactReport, compact};
 pub use error::LayoutError;
 pub use executor::{
@@ -47,11 +53,12 @@ pub use executor::{
 pub use iterators::{IteratorFold, IteratorStep, IteratorTask};
 pub use lake::{Commit, Lake, LakeFault, PutOutcome};
 pub use optimize::{
-    BinReport, Change, DEFAULT_FILE_SIZE, MAX_ATTEMPTS, OptimizeOptions, OptimizeReport,
-    Replacement, commit_change, commit_replacement, engine_info, optimize,
+    BinReport, DEFAULT_FILE_SIZE, MAX_ATTEMPTS, OptimizeOptions, OptimizeReport, engine_info,
+    optimize,
 };
 pub use select::{Bin, Reason, Selection, SelectionPolicy, select};
 pub use settings::ClusteringSettings;
 pub use sizing::FileSizing;
-pub use snapshot::TableSnapshot;
+pub use snapshot::{DEFAULT_CHECKPOINT_INTERVAL, TableSnapshot};
+pub use succession::{ROW_TRACKING_DOMAIN, row_id_high_water_mark};
 pub use task::input_file;

@@ -2,8 +2,7 @@
 //!
 //! 1. Read the table, [`select()`] bins. None: done, no commit.
 //! 2. Per bin: hand a [`RewriteTask`] to the executor, check that no row was lost.
-//! 3. Commit: read what others committed since, let [`conflict::judge`] decide, put the next version.
-//!    A lost race reads and judges again; a touched input goes back to 1 for what is left.
+//! 3. Commit ([`crate::commit_replacement`]); a touched input goes back to 1 for what is left.
 //! 4. Whatever does not end in a commit deletes its files. A crash leaves orphans, which no reader
 //!    sees and VACUUM removes.
 
@@ -13,17 +12,17 @@ use lakebed_model::{Bytes, Instant, TableName};
 use serde_json::{Value, json};
 
 use crate::{
-    Bin, ClusteringSettings, Commit, Executor, FileSizing, Lake, LakeFault, LayoutError,
-    PutOutcome, Reason, RewriteOutput, SelectionPolicy, TableSnapshot,
-    action::{Action, AddFile},
-    commit::Succession,
-    conflict::{self, Intent, Scope, Verdict},
+    Bin, ClusteringSettings, Executor, FileSizing, Lake, LayoutError, Reason, Replacement,
+    RewriteOutput, SelectionPolicy, TableSnapshot,
+    action::AddFile,
+    commit::{commit_replacement, discard_output},
+    conflict::Scope,
     select,
     task::{self, rewrite_task},
     zcube,
 };
 
-/// How often one commit is tried before giving up.
+/// How often a job is planned anew, without having committed anything since, before giving up.
 pub const MAX_ATTEMPTS: u32 = 10;
 /// Size of a file where a table does not say: large enough for object stores, small enough to skip.
 pub const DEFAULT_FILE_SIZE: Bytes = Bytes(128 << 20);
@@ -79,18 +78,6 @@ pub struct OptimizeReport {
     pub bins: Vec<BinReport>,
 }
 
-/// How a prepared replacement ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Replacement {
-    /// It is this version.
-    Committed {
-        /// The version.
-        version: u64,
-    },
-    /// Inputs changed; its files are gone; plan anew.
-    Replan,
-}
-
 /// Rewrites what needs it.
 ///
 /// # Errors
@@ -106,7 +93,8 @@ pub async fn optimize(
     let mut report = OptimizeReport { table: table.clone(), version: 0, bins: Vec::new() };
     let clock_ms = lake.monotonic_ms();
     let mut done = BTreeSet::new();
-    for attempt in 1..=MAX_ATTEMPTS {
+    let mut attempt = 1;
+    while attempt <= MAX_ATTEMPTS {
         let mut snapshot = TableSnapshot { clock_ms, ..lake.snapshot(table).await? };
         report.version = report.version.max(snapshot.version);
         if let Some(reason) = snapshot.write_refusal() {
@@ -121,6 +109,7 @@ pub async fn optimize(
             ..SelectionPolicy::new(options.full, target)
         };
         let selection = select(&snapshot, &policy)?;
+        let bins_before = report.bins.len();
         let mut replan = false;
         for bin in &selection.bins {
             match optimize_bin(lake, executor, &snapshot, bin, target, options).await? {
@@ -140,6 +129,7 @@ pub async fn optimize(
         }
         tracing::warn!(%table, attempt, "inputs changed, planning again");
         lake.pause(attempt).await;
+        attempt = if report.bins.len() > bins_before { 1 } else { attempt + 1 };
     }
     Err(LayoutError::TooManyConflicts { table: table.to_string(), attempts: MAX_ATTEMPTS })
 }
@@ -190,172 +180,6 @@ async fn optimize_bin(
             Ok(Some((rewrite.file_prefix, report)))
         }
     }
-}
-
-/// A change of a table's files, ready to be committed.
-#[derive(Debug, Clone)]
-pub struct Change<'c> {
-    /// Files that leave the table.
-    pub removes: Vec<&'c AddFile>,
-    /// Files of the table whose entries are written anew; removed by nobody meanwhile, or the change
-    /// is planned again.
-    pub restated: Vec<&'c AddFile>,
-    /// Files that join the table, and the new entries of those restated.
-    pub adds: Vec<AddFile>,
-    /// Whether the removes are more than a rearrangement.
-    pub data_change: bool,
-    /// New files in storage, which nobody needs if the commit does not happen.
-    pub created: Vec<String>,
-    /// What the change relies on.
-    pub scope: Scope,
-    /// The history entry.
-    pub commit_info: Value,
-}
-
-/// Commits a prepared replacement of files, or cleans up after it.
-///
-/// # Errors
-/// As [`commit_change`].
-pub async fn commit_replacement(
-    lake: &dyn Lake,
-    snapshot: &TableSnapshot,
-    inputs: &[&AddFile],
-    output: &RewriteOutput,
-    scope: Scope,
-    commit_info: Value,
-) -> Result<Replacement, LayoutError> {
-    let data_change =
-        output.adds.iter().any(|add| add.data_change) || output.rows_in != output.rows_out;
-    let change = Change {
-        removes: inputs.to_vec(),
-        restated: Vec::new(),
-        adds: output.adds.clone(),
-        data_change,
-        created: paths_of(output),
-        scope,
-        commit_info,
-    };
-    commit_change(lake, snapshot, change).await
-}
-
-/// Commits a prepared change, or cleans up after it.
-///
-/// # Errors
-/// Fails when another writer changed the table's rules, when other writers keep winning, or when
-/// storage fails. After a storage error the log is asked whether our commit arrived all the same;
-/// only when it certainly did not are the new files deleted.
-pub async fn commit_change(
-    lake: &dyn Lake,
-    snapshot: &TableSnapshot,
-    change: Change<'_>,
-) -> Result<Replacement, LayoutError> {
-    let Change { removes, restated, adds, data_change, created: paths, scope, commit_info } =
-        change;
-    let table = &snapshot.table;
-    let inputs = removes.iter().chain(&restated).map(|file| file.key()).collect();
-    let intent = Intent { inputs, scope };
-    let timestamp = commit_info.get("timestamp").and_then(Value::as_i64).unwrap_or_default();
-    let transaction = lake.unique_id();
-    let mut actions = vec![Action::CommitInfo(with_transaction(commit_info, &transaction))];
-    actions.extend(
-        removes.iter().map(|f| Action::Remove(Box::new(f.to_remove(timestamp, data_change)))),
-    );
-    actions.extend(adds.into_iter().map(|add| Action::Add(Box::new(add))));
-
-    let mut judged = snapshot.version;
-    let mut succession = Succession::new(snapshot);
-    for attempt in 1..=MAX_ATTEMPTS {
-        let winners = match lake.commits_since(table, judged).await {
-            Ok(winners) => winners,
-            Err(fault) => {
-                lake.discard(table, &paths).await;
-                return Err(fault.into());
-            }
-        };
-        if let Some(version) = own_version(&winners, &transaction) {
-            return Ok(Replacement::Committed { version });
-        }
-        match conflict::judge(&intent, &winners) {
-            Verdict::Clear => {}
-            Verdict::Replan { version } => {
-                tracing::warn!(%table, attempt, version, "inputs of the commit changed");
-                lake.discard(table, &paths).await;
-                return Ok(Replacement::Replan);
-            }
-            Verdict::Abort { version, what } => {
-                lake.discard(table, &paths).await;
-                return Err(LayoutError::Aborted { table: table.to_string(), version, what });
-            }
-        }
-        judged = winners.last().map_or(judged, |commit| commit.version);
-        succession.follow(&winners);
-        let attempt_ms = snapshot.attempt_ms(timestamp, lake.monotonic_ms());
-        let completed = match succession.complete(&actions, judged + 1, attempt_ms) {
-            Ok(completed) => completed,
-            Err(error) => {
-                lake.discard(table, &paths).await;
-                return Err(error);
-            }
-        };
-        match lake.put_if_absent(table, judged + 1, &completed).await {
-            Ok(PutOutcome::Committed) => return Ok(Replacement::Committed { version: judged + 1 }),
-            Ok(PutOutcome::Exists) => {
-                tracing::warn!(%table, attempt, version = judged + 1, "commit conflicted");
-                lake.pause(attempt).await;
-            }
-            Err(fault) => return settle(lake, table, judged, &transaction, &paths, fault).await,
-        }
-    }
-    lake.discard(table, &paths).await;
-    Err(LayoutError::TooManyConflicts { table: table.to_string(), attempts: MAX_ATTEMPTS })
-}
-
-/// Finds out whether a commit that answered with an error is in the log.
-async fn settle(
-    lake: &dyn Lake,
-    table: &TableName,
-    judged: u64,
-    transaction: &str,
-    paths: &[String],
-    fault: LakeFault,
-) -> Result<Replacement, LayoutError> {
-    let Ok(commits) = lake.commits_since(table, judged).await else {
-        tracing::error!(%table, "log unreadable after a failed commit; keeping the new files");
-        return Err(fault.into());
-    };
-    if let Some(version) = own_version(&commits, transaction) {
-        return Ok(Replacement::Committed { version });
-    }
-    lake.discard(table, paths).await;
-    Err(fault.into())
-}
-
-/// Finds our own commit: a put whose answer was lost may be retried below us and answer that the
-/// version exists.
-fn own_version(commits: &[Commit], transaction: &str) -> Option<u64> {
-    let is_ours = |action: &Action| {
-        let Action::CommitInfo(info) = action else { return false };
-        info.get("txnId").and_then(Value::as_str) == Some(transaction)
-    };
-    commits.iter().find(|commit| commit.actions.iter().any(is_ours)).map(|commit| commit.version)
-}
-
-fn with_transaction(mut info: Value, transaction: &str) -> Value {
-    if let Some(object) = info.as_object_mut() {
-        object.insert("txnId".to_owned(), json!(transaction));
-        object.insert("engineInfo".to_owned(), json!(engine_info()));
-    }
-    info
-}
-
-/// Deletes files that will not be committed.
-pub(crate) async fn discard_output(lake: &dyn Lake, table: &TableName, output: &RewriteOutput) {
-    lake.discard(table, &paths_of(output)).await;
-}
-
-fn paths_of(output: &RewriteOutput) -> Vec<String> {
-    let unique: BTreeSet<&str> = output.adds.iter().map(|add| add.path.as_str()).collect();
-    unique.into_iter().map(ToOwned::to_owned).collect()
 }
 
 /// delta-spark's `OPTIMIZE` history entry (`DeltaOperations.scala`): parameters and metrics are text.
@@ -478,6 +302,40 @@ mod tests {
         let report = run(&lake).unwrap();
         assert_eq!((report.version, rows(&lake), lake.live().len()), (2, 300, 2));
         assert_eq!(lake.unreferenced(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn fifty_appends_in_a_row_do_not_wear_a_commit_out() {
+        let lake = two_files();
+        for put in 1..=50 {
+            lake.rival(put, vec![Action::Add(Box::new(plain_file(&format!("r{put}"), 500)))]);
+        }
+        let report = run(&lake).unwrap();
+        assert_eq!((report.version, rows(&lake), lake.live().len()), (51, 5_200, 51));
+        assert_eq!(lake.unreferenced(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn commit_that_may_be_ours_keeps_its_files_when_the_log_cannot_be_read() {
+        let lake = two_files();
+        lake.fail(Call::PutAnsweredExists, 1);
+        lake.fail(Call::CommitsSince, 2);
+        assert!(run(&lake).is_err());
+        assert_eq!((rows(&lake), lake.version()), (200, 1));
+        assert_eq!(lake.missing(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn version_that_exists_and_cannot_be_seen_ends_the_commit() {
+        let lake = two_files();
+        for put in 1..=100 {
+            lake.fail(Call::PutDenied, put);
+        }
+        assert_eq!(
+            run(&lake).unwrap_err().to_string(),
+            "commit to table `t`: version 1 exists, but could not be read 10 times in a row; files prepared for it were left"
+        );
+        assert_eq!((rows(&lake), lake.version()), (200, 0));
     }
 
     #[test]

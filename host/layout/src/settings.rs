@@ -21,16 +21,12 @@ pub struct ClusteringSettings {
     pub min_offending_files: u32,
     /// Overlap score that a pair of files must exceed, in (0.25, 1].
     pub min_overlap_threshold: f64,
-    /// Structs, arrays and maps may be clustering columns.
-    pub complex_types: bool,
     /// Small clustered files wait until they make a healthy file.
     pub fast_optimize: bool,
     /// A table that does not say how large its files should be gets a size by its own.
     pub adaptive_target: bool,
-    /// Writes are followed by a compaction where they leave many small files.
-    pub auto_compact: bool,
-    /// Writes gather their rows into few files.
-    pub optimize_write: bool,
+    /// VACUUM refuses a retention shorter than the table's own.
+    pub retention_check: bool,
     /// Share of a file's rows that deletion vectors may hide before the file is rewritten.
     pub deleted_rows_ratio: f64,
 }
@@ -42,11 +38,9 @@ impl Default for ClusteringSettings {
             auto_recluster: true,
             min_offending_files: 4,
             min_overlap_threshold: 0.75,
-            complex_types: false,
             fast_optimize: true,
             adaptive_target: true,
-            auto_compact: false,
-            optimize_write: true,
+            retention_check: true,
             deleted_rows_ratio: 0.05,
         }
     }
@@ -115,6 +109,16 @@ impl ClusteringSettings {
         entries
     }
 
+    /// Shows one setting under its own name.
+    ///
+    /// # Errors
+    /// Fails when there is no such setting, naming the nearest.
+    pub fn entry(&self, key: &str) -> Result<(String, String), LayoutError> {
+        let own = find(key)?.key;
+        let found = self.entries().into_iter().find(|(known, _)| known == own);
+        Ok(found.unwrap_or_else(|| (own.to_owned(), String::new())))
+    }
+
     /// Decides how files are sized in a table that does not say, given the size that the
     /// configuration names, if any.
     #[must_use]
@@ -144,7 +148,7 @@ const fn flag(key: &'static str, field: fn(&mut ClusteringSettings) -> &mut bool
     Setting { key, expected: "true or false", field: Field::Flag(field) }
 }
 
-const SETTINGS: [Setting; 10] = [
+const SETTINGS: [Setting; 8] = [
     flag("spark.microsoft.delta.optimize.clustering.strategy.incremental", |s| {
         &mut s.strategy_incremental
     }),
@@ -164,11 +168,9 @@ const SETTINGS: [Setting; 10] = [
             field: |s| &mut s.min_overlap_threshold,
         },
     },
-    flag("spark.microsoft.delta.clusteredTable.complexTypes.enabled", |s| &mut s.complex_types),
     flag("spark.microsoft.delta.optimize.fast.enabled", |s| &mut s.fast_optimize),
     flag("spark.microsoft.delta.targetFileSize.adaptive.enabled", |s| &mut s.adaptive_target),
-    flag("spark.databricks.delta.autoCompact.enabled", |s| &mut s.auto_compact),
-    flag("spark.databricks.delta.optimizeWrite.enabled", |s| &mut s.optimize_write),
+    flag("spark.databricks.delta.retentionDurationCheck.enabled", |s| &mut s.retention_check),
     Setting {
         key: "spark.databricks.delta.optimize.maxDeletedRowsRatio",
         expected: "a number of at least 0 and at most 1",
@@ -253,11 +255,9 @@ mod tests {
             auto_recluster: false,
             min_offending_files: 2,
             min_overlap_threshold: 1.0,
-            complex_types: true,
             fast_optimize: false,
             adaptive_target: false,
-            auto_compact: true,
-            optimize_write: false,
+            retention_check: false,
             deleted_rows_ratio: 0.5,
         };
         let mut settings = ClusteringSettings::default();

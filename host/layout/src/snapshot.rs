@@ -10,6 +10,9 @@ use crate::{
     action::{AddFile, DomainMetadata, Protocol},
 };
 
+/// Delta's default for `delta.checkpointInterval`.
+pub const DEFAULT_CHECKPOINT_INTERVAL: u64 = 10;
+
 /// A table at a version.
 #[derive(Debug, Clone)]
 pub struct TableSnapshot {
@@ -136,6 +139,16 @@ impl TableSnapshot {
         self.files.iter().map(|file| Some(file.rows()?.saturating_sub(file.deleted_rows()))).sum()
     }
 
+    /// Returns after how many versions a checkpoint is due: `delta.checkpointInterval`.
+    #[must_use]
+    pub fn checkpoint_interval(&self) -> u64 {
+        self.properties
+            .get("delta.checkpointInterval")
+            .and_then(|text| text.trim().parse().ok())
+            .filter(|interval| *interval > 0)
+            .unwrap_or(DEFAULT_CHECKPOINT_INTERVAL)
+    }
+
     /// Tells why this engine must not write the table, if so.
     ///
     /// A feature we do not know how to keep would be broken silently by a rewrite, so every feature
@@ -143,6 +156,35 @@ impl TableSnapshot {
     /// only when they are made (generated columns, constraints) does not bind it.
     #[must_use]
     pub fn write_refusal(&self) -> Option<String> {
+        if !self.partition_columns.is_empty() {
+            return Some(format!(
+                "it is partitioned by ({}); a clustered table cannot be",
+                self.partition_columns.join(", ")
+            ));
+        }
+        let unkept = self.unkept_features();
+        if !unkept.is_empty() {
+            return Some(format!(
+                "it uses table features this engine cannot keep: {}",
+                unkept.join(", ")
+            ));
+        }
+        if self.has_in_commit_timestamps() && self.in_commit_timestamp.is_none() {
+            let reason = "its newest version has no inCommitTimestamp, although they are switched on \
+                          (delta.enableInCommitTimestamps)";
+            return Some(reason.to_owned());
+        }
+        if self.tracks_rows() && self.row_tracking_columns().is_none() {
+            let reason = "it tracks rows (delta.enableRowTracking) without naming the columns for their \
+                          ids (delta.rowTracking.materializedRowIdColumnName and \
+                          …RowCommitVersionColumnName)";
+            return Some(reason.to_owned());
+        }
+        None
+    }
+
+    /// Lists the features that bind writers and that this engine does not know how to keep, sorted.
+    pub(crate) fn unkept_features(&self) -> Vec<String> {
         const KEPT: [&str; 19] = [
             "allowColumnDefaults",
             "appendOnly",
@@ -164,35 +206,12 @@ impl TableSnapshot {
             "v2Checkpoint",
             "vacuumProtocolCheck",
         ];
-        if !self.partition_columns.is_empty() {
-            return Some(format!(
-                "it is partitioned by ({}); a clustered table cannot be",
-                self.partition_columns.join(", ")
-            ));
-        }
         let mut unknown: Vec<String> = crate::ddl::writer_features(&self.protocol);
         unknown.extend(self.protocol.reader_features.iter().flatten().cloned());
         unknown.retain(|feature| !KEPT.contains(&feature.as_str()));
         unknown.sort_unstable();
         unknown.dedup();
-        if !unknown.is_empty() {
-            return Some(format!(
-                "it uses table features this engine cannot keep: {}",
-                unknown.join(", ")
-            ));
-        }
-        if self.has_in_commit_timestamps() && self.in_commit_timestamp.is_none() {
-            let reason = "its newest version has no inCommitTimestamp, although they are switched on \
-                          (delta.enableInCommitTimestamps)";
-            return Some(reason.to_owned());
-        }
-        if self.tracks_rows() && self.row_tracking_columns().is_none() {
-            let reason = "it tracks rows (delta.enableRowTracking) without naming the columns for their \
-                          ids (delta.rowTracking.materializedRowIdColumnName and \
-                          …RowCommitVersionColumnName)";
-            return Some(reason.to_owned());
-        }
-        None
+        unknown
     }
 
     /// Tells why this engine must not delete single rows, if so.

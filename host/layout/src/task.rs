@@ -4,7 +4,7 @@ use lakebed_model::{Bytes, Instant};
 
 use crate::{
     Executor, FileReader, InputFile, Lake, LayoutError, RewriteOutput, RewriteTask, RowOrder,
-    TableSnapshot, action::AddFile, ddl, optimize::discard_output, sizing, zcube,
+    TableSnapshot, action::AddFile, commit::discard_output, ddl, sizing, zcube,
 };
 
 /// Describes a file to an executor.

@@ -29,6 +29,8 @@ pub enum Call {
     PutAnswerLost,
     /// [`Lake::put_if_absent`] that writes and then says that the version exists.
     PutAnsweredExists,
+    /// [`Lake::put_if_absent`] that writes nothing and says that the version exists.
+    PutDenied,
 }
 
 #[derive(Debug, Default)]
@@ -109,6 +111,14 @@ impl FakeLake {
         state.stored.difference(&named).cloned().collect()
     }
 
+    /// Returns live files that are not stored.
+    #[must_use]
+    pub fn missing(&self) -> Vec<String> {
+        let state = self.state();
+        let live = replay(&state.log).into_iter().map(|file| file.path);
+        live.filter(|path| !state.stored.contains(path)).collect()
+    }
+
     /// Returns the newest version.
     #[must_use]
     pub fn version(&self) -> u64 {
@@ -183,6 +193,9 @@ impl Lake for FakeLake {
         }
         if let Some(fault) = put {
             return Err(fault);
+        }
+        if self.fault(Call::PutDenied).is_some() {
+            return Ok(PutOutcome::Exists);
         }
         let lost = self.fault(Call::PutAnswerLost);
         let denied = self.fault(Call::PutAnsweredExists).is_some();

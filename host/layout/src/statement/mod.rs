@@ -138,6 +138,27 @@ pub enum Statement {
         /// The predicate; all rows where there is none.
         predicate: Option<String>,
     },
+    /// `VACUUM t [RETAIN n HOURS] [DRY RUN]`
+    Vacuum {
+        /// The table.
+        table: TableReference,
+        /// `RETAIN`, in hours.
+        retain_hours: Option<u64>,
+        /// `DRY RUN`
+        dry_run: bool,
+    },
+    /// `SET key = value`, `SET key`, `SET`
+    Set {
+        /// The setting; all of them where there is none.
+        key: Option<String>,
+        /// Its new value; it is only shown where there is none.
+        value: Option<String>,
+    },
+    /// `RESET key`, `RESET`
+    Reset {
+        /// The setting; all of them where there is none.
+        key: Option<String>,
+    },
     /// `DESCRIBE DETAIL t`
     DescribeDetail {
         /// The table.
@@ -209,6 +230,16 @@ impl Statement {
                     if predicate { Some(reader.some_rest("a predicate")?) } else { None };
                 Self::Delete { table, predicate }
             }
+            Some("VACUUM") => vacuum(&mut reader)?,
+            Some("SET") => {
+                reader.expect(&["SET"])?;
+                set(reader.rest())
+            }
+            Some("RESET") => {
+                reader.expect(&["RESET"])?;
+                let key = reader.rest();
+                Self::Reset { key: (!key.is_empty()).then(|| unquoted(key)) }
+            }
             Some("DESCRIBE" | "DESC") => {
                 reader.next_token();
                 let detail = reader.accept("DETAIL");
@@ -225,7 +256,7 @@ impl Statement {
             _ => {
                 return Err(start.unexpected(
                     "SELECT, CREATE TABLE, ALTER TABLE, INSERT INTO, DELETE FROM, OPTIMIZE, \
-                     ANALYZE TABLE or DESCRIBE",
+                     ANALYZE TABLE, VACUUM, DESCRIBE, SET or RESET",
                 ));
             }
         };
@@ -361,6 +392,33 @@ fn insert(reader: &mut Reader<'_>) -> Result<Statement, LayoutError> {
     Ok(Statement::Insert { table, columns, query: reader.some_rest("VALUES or a query")? })
 }
 
+fn vacuum(reader: &mut Reader<'_>) -> Result<Statement, LayoutError> {
+    reader.expect(&["VACUUM"])?;
+    let table = reader.table()?;
+    let mut retain_hours = None;
+    if reader.accept("RETAIN") {
+        retain_hours = Some(reader.number("a number of hours")?);
+        reader.expect(&["HOURS"])?;
+    }
+    let dry_run = reader.accept_all(&["DRY", "RUN"]);
+    Ok(Statement::Vacuum { table, retain_hours, dry_run })
+}
+
+fn set(text: &str) -> Statement {
+    let (key, value) = match text.split_once('=') {
+        Some((key, value)) => (key.trim(), Some(unquoted(value.trim()))),
+        None => (text.trim(), None),
+    };
+    Statement::Set { key: (!key.is_empty()).then(|| unquoted(key)), value }
+}
+
+/// Takes the marks around a whole value away.
+fn unquoted(text: &str) -> String {
+    let inner =
+        ['`', '\'', '"'].iter().find_map(|mark| text.strip_prefix(*mark)?.strip_suffix(*mark));
+    inner.unwrap_or(text).to_owned()
+}
+
 fn column_name(reader: &mut Reader<'_>) -> Result<String, LayoutError> {
     Ok(join_name(&reader.dotted_name("a column name")?))
 }
@@ -450,6 +508,14 @@ mod tests {
         ] {
             check(text, Statement::Analyze { table: name("t") });
         }
+        check(
+            "VACUUM t RETAIN 24 HOURS DRY RUN",
+            Statement::Vacuum { table: name("t"), retain_hours: Some(24), dry_run: true },
+        );
+        check(
+            "VACUUM t",
+            Statement::Vacuum { table: name("t"), retain_hours: None, dry_run: false },
+        );
     }
 
     #[test]
@@ -488,6 +554,20 @@ mod tests {
         };
         check("DELETE FROM t WHERE a = 'x' OR b < 2;", delete(Some("a = 'x' OR b < 2")));
         check("DELETE FROM t", delete(None));
+    }
+
+    #[test]
+    fn settings_are_read_as_spark_reads_them() {
+        let set = |key: Option<&str>, value: Option<&str>| Statement::Set {
+            key: key.map(ToOwned::to_owned),
+            value: value.map(ToOwned::to_owned),
+        };
+        check("SET a.b-c.d = FALSE;", set(Some("a.b-c.d"), Some("FALSE")));
+        check("SET a.b='x y'", set(Some("a.b"), Some("x y")));
+        check("SET a.b", set(Some("a.b"), None));
+        check("SET", set(None, None));
+        check("RESET", Statement::Reset { key: None });
+        check("RESET `a.b`", Statement::Reset { key: Some("a.b".into()) });
     }
 
     #[test]
@@ -546,7 +626,7 @@ mod tests {
         refuse(
             "DROP TABLE t",
             "parse statement at byte 0: expected SELECT, CREATE TABLE, ALTER TABLE, INSERT INTO, \
-             DELETE FROM, OPTIMIZE, ANALYZE TABLE or DESCRIBE, found `DROP`",
+             DELETE FROM, OPTIMIZE, ANALYZE TABLE, VACUUM, DESCRIBE, SET or RESET, found `DROP`",
         );
         refuse(
             "CREATE TABLE t (a NUMBER)",

@@ -1,12 +1,13 @@
 //! Statements that change a table's rows or rules.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use arrow::datatypes::Schema;
 use lakebed_lake::{DeltaLake, DmlReport, NewTable};
 use lakebed_layout::{
     AlterOutcome, Lake, LayoutError, alter_clustering, set_properties as set,
     statement::{CreateTable, TableReference},
+    vacuum::VacuumOptions,
 };
 use lakebed_model::TableName;
 use serde_json::json;
@@ -280,4 +281,38 @@ pub(super) async fn analyze(
         "{table}: statistics of {} of {} files computed (version {})",
         report.files_analyzed, report.files, report.version
     ))
+}
+
+pub(super) async fn vacuum(
+    pipeline: &Pipeline,
+    lake: &DeltaLake,
+    table: &TableName,
+    retain_hours: Option<u64>,
+    dry_run: bool,
+    output: &mut Output,
+) -> Result<(), Error> {
+    const HOUR_SECONDS: u64 = 3_600;
+    let options = VacuumOptions {
+        retain: retain_hours.map(|hours| Duration::from_secs(hours.saturating_mul(HOUR_SECONDS))),
+        dry_run,
+        retention_check: pipeline.config.settings.clustering.retention_check,
+        now: pipeline.now,
+    };
+    let report = Box::pin(lake.vacuum(table, &options)).await?;
+    if output.is_json() {
+        return output.document(&json!({
+            "statement": "VACUUM",
+            "table": table.as_str(),
+            "version": report.version,
+            "dry_run": report.dry_run,
+            "retention_ms": u64::try_from(report.retention.as_millis()).unwrap_or(u64::MAX),
+            "files": report.files,
+            "bytes": report.bytes.0,
+        }));
+    }
+    for file in report.files.iter().filter(|_| dry_run) {
+        output.line(file)?;
+    }
+    let verb = if dry_run { "would be deleted" } else { "deleted" };
+    output.line(format!("{table}: {} files ({}) {verb}", report.files.len(), report.bytes))
 }

@@ -2,6 +2,7 @@
 
 mod change;
 mod describe;
+mod settings;
 
 use arrow::{
     array::RecordBatch,
@@ -81,6 +82,12 @@ async fn run_one(
             let (lake, table) = resolve(pipeline, &table)?;
             run_optimize(pipeline, &lake, &table, &clauses, output).await
         }
+        Statement::Vacuum { table, retain_hours, dry_run } => {
+            let (lake, table) = resolve(pipeline, &table)?;
+            change::vacuum(pipeline, &lake, &table, retain_hours, dry_run, output).await
+        }
+        Statement::Set { key, value } => settings::set(pipeline, key.as_deref(), value, output),
+        Statement::Reset { key } => settings::reset(pipeline, key.as_deref(), output),
         Statement::DescribeDetail { table } => {
             let (lake, table) = resolve(pipeline, &table)?;
             describe::detail(&lake, &table, output).await

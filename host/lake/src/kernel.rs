@@ -1,0 +1,155 @@
+//! What the Delta kernel reads for us below deltalake's own API.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use arrow::{
+    array::{Array, ArrayRef, AsArray, RecordBatch, StructArray},
+    datatypes::{Int32Type, Int64Type},
+};
+use delta_kernel::{
+    DeltaResult, Engine, EngineData, FileMeta,
+    actions::get_all_actions_schema,
+    engine::arrow_data::ArrowEngineData,
+    schema::SchemaRef,
+    snapshot::{Snapshot, SnapshotRef},
+};
+use lakebed_layout::action::{DeletionVector, RemoveFile, decoded_path};
+use url::Url;
+
+/// Removed files of a log, as far back as its last checkpoint knows them.
+pub(crate) struct Tombstones {
+    pub(crate) removes: Vec<RemoveFile>,
+    /// The checkpoint they start from.
+    pub(crate) checkpoint: Option<u64>,
+}
+
+/// Returns a location whose path ends with a slash, as the kernel wants it.
+pub(crate) fn folder(location: &Url) -> Url {
+    let mut root = location.clone();
+    if !root.path().ends_with('/') {
+        root.set_path(&format!("{}/", root.path()));
+    }
+    root
+}
+
+/// Reads a table's state at a version. Blocks.
+pub(crate) fn snapshot(engine: &dyn Engine, root: Url, version: u64) -> DeltaResult<SnapshotRef> {
+    Snapshot::builder_for(root).at_version(version).build(engine)
+}
+
+/// Reads the `remove` actions of a version's log. Blocks.
+pub(crate) fn tombstones(engine: &dyn Engine, root: Url, version: u64) -> DeltaResult<Tombstones> {
+    let snapshot = snapshot(engine, root, version)?;
+    let schema = get_all_actions_schema().project(&["remove"])?;
+    let mut removes = Vec::new();
+    for batch in snapshot.log_segment().read_actions(engine, schema)? {
+        removes.extend(removes_of(&record_batch(batch?.actions)?));
+    }
+    let checkpoint = snapshot.log_segment().checkpoint_version;
+    Ok(Tombstones { removes, checkpoint })
+}
+
+/// Reads the names of the sidecars that a file of a checkpoint refers to. Blocks.
+///
+/// Fails when the file is no checkpoint, for instance because it was cut off.
+pub(crate) fn sidecars(engine: &dyn Engine, file: FileMeta) -> DeltaResult<BTreeSet<String>> {
+    let schema: SchemaRef = get_all_actions_schema().project(&["sidecar"])?;
+    let is_json = file.location.path().ends_with(".json");
+    let files = [file];
+    let batches = if is_json {
+        engine.json_handler().read_json_files(&files, schema, None)?
+    } else {
+        engine.parquet_handler().read_parquet_files(&files, schema, None)?
+    };
+    let mut names = BTreeSet::new();
+    for batch in batches {
+        let batch = record_batch(batch?)?;
+        let Some(sidecars) = action(&batch, "sidecar") else { continue };
+        let Some(paths) = Texts::of(sidecars, "path") else { continue };
+        let present = (0..sidecars.len()).filter(|row| sidecars.is_valid(*row));
+        // They always lie in one folder; a path is allowed, and must mean the same.
+        let name = |path: String| decoded_path(path.rsplit('/').next().unwrap_or(&path));
+        names.extend(present.filter_map(|row| paths.get(row)).map(name));
+    }
+    Ok(names)
+}
+
+fn record_batch(data: Box<dyn EngineData>) -> DeltaResult<RecordBatch> {
+    Ok(ArrowEngineData::try_from_engine_data(data)?.record_batch().clone())
+}
+
+fn action<'b>(batch: &'b RecordBatch, name: &str) -> Option<&'b StructArray> {
+    batch.column_by_name(name)?.as_struct_opt()
+}
+
+fn removes_of(batch: &RecordBatch) -> Vec<RemoveFile> {
+    let Some(removes) = action(batch, "remove") else { return Vec::new() };
+    let Some(paths) = Texts::of(removes, "path") else { return Vec::new() };
+    let times = removes.column_by_name("deletionTimestamp");
+    let times = times.and_then(|column| column.as_primitive_opt::<Int64Type>());
+    let vectors = removes.column_by_name("deletionVector");
+    let vectors = vectors.and_then(|column| column.as_struct_opt());
+    let read = |row: usize| {
+        Some(RemoveFile {
+            path: paths.get(row)?,
+            deletion_timestamp: times.filter(|t| t.is_valid(row)).map(|t| t.value(row)),
+            data_change: true,
+            extended_file_metadata: None,
+            partition_values: None,
+            size: None,
+            stats: None,
+            tags: None,
+            deletion_vector: vectors.and_then(|vectors| vector_of(vectors, row)),
+            base_row_id: None,
+            default_row_commit_version: None,
+        })
+    };
+    (0..removes.len()).filter(|row| removes.is_valid(*row)).filter_map(read).collect()
+}
+
+/// Some writers put a struct of nulls, or an empty storage type, where there is no vector.
+fn vector_of(vectors: &StructArray, row: usize) -> Option<DeletionVector> {
+    if vectors.is_null(row) {
+        return None;
+    }
+    let storage_type = Texts::of(vectors, "storageType")?.get(row).filter(|t| !t.is_empty())?;
+    let path_or_inline_dv = Texts::of(vectors, "pathOrInlineDv")?.get(row).unwrap_or_default();
+    let whole = |name: &str| {
+        let column = vectors.column_by_name(name)?.as_primitive_opt::<Int32Type>()?;
+        column.is_valid(row).then(|| column.value(row))
+    };
+    let cardinality = vectors.column_by_name("cardinality");
+    let cardinality = cardinality.and_then(|column| column.as_primitive_opt::<Int64Type>());
+    Some(DeletionVector {
+        storage_type,
+        path_or_inline_dv,
+        offset: whole("offset"),
+        size_in_bytes: whole("sizeInBytes").unwrap_or_default(),
+        cardinality: cardinality.filter(|c| c.is_valid(row)).map_or(0, |c| c.value(row)),
+    })
+}
+
+/// A column of text, whichever of Arrow's layouts it has.
+struct Texts(ArrayRef);
+
+impl Texts {
+    fn of(parent: &StructArray, name: &str) -> Option<Self> {
+        let column = parent.column_by_name(name)?;
+        arrow::compute::cast(column, &arrow::datatypes::DataType::Utf8).ok().map(Self)
+    }
+
+    fn get(&self, row: usize) -> Option<String> {
+        let column = self.0.as_string_opt::<i32>()?;
+        column.is_valid(row).then(|| column.value(row).to_owned())
+    }
+}
+
+/// Runs what blocks beside the async threads; a task that died is the kernel's fault too.
+pub(crate) async fn blocking<T: Send + 'static>(
+    engine: Arc<dyn Engine>,
+    work: impl FnOnce(&dyn Engine) -> DeltaResult<T> + Send + 'static,
+) -> DeltaResult<T> {
+    tokio::task::spawn_blocking(move || work(engine.as_ref()))
+        .await
+        .unwrap_or_else(|error| Err(delta_kernel::Error::generic(error.to_string())))
+}

@@ -1,0 +1,159 @@
+//! OPTIMIZE killed at any moment (SIGKILL): every version reads, no row is lost or doubled, the next
+//! OPTIMIZE succeeds, and what lies about at the end is for VACUUM.
+
+use std::{collections::BTreeSet, fs, path::Path, process::Stdio, time::Duration};
+
+use lakebed_layout::vacuum::VacuumOptions;
+use lakebed_model::{Clock, Instant, SystemClock};
+
+use crate::support::{
+    Numbers, Shadow, adds, command_line, files_of, lakebed, read_commits, runtime,
+};
+
+const FILES: i64 = 6;
+const ROWS: i64 = 60_000;
+const FEW: u32 = 25;
+const MANY: u32 = 100;
+
+/// SplitMix64: the moments of a run, from its seed.
+struct Moments(u64);
+
+impl Moments {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % limit.max(1)
+    }
+}
+
+/// The same rows in another order each time, so that every OPTIMIZE FULL has all of them to rewrite.
+fn set_keys(folder: &Path, turn: u32) {
+    let keys = if turn.is_multiple_of(2) { "v, w" } else { "w" };
+    let alter = format!("ALTER TABLE t CLUSTER BY ({keys})");
+    lakebed(folder, &["--lake", ".", "sql", &alter]).succeeded();
+}
+
+const OPTIMIZE: [&str; 4] = ["--lake", ".", "sql", "OPTIMIZE t FULL"];
+
+/// Starts OPTIMIZE and kills it after a while; tells whether it had ended by then.
+fn killed(folder: &Path, after: Duration) -> bool {
+    let mut command = command_line(folder, &OPTIMIZE);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a child");
+    runtime(tokio::time::sleep(after));
+    let had_ended = child.try_wait().expect("a child").is_some();
+    // On Unix this is SIGKILL; a child that has ended does not mind.
+    child.kill().expect("a signal");
+    child.wait().expect("a child");
+    had_ended
+}
+
+#[track_caller]
+fn check(times: u32, seed: u64) {
+    println!("seed {seed}");
+    let folder = tempfile::tempdir().unwrap();
+    let properties = [("delta.targetFileSize", "40000"), ("delta.checkpointInterval", "5")];
+    let numbers = Numbers::create_with(folder.path(), FILES, ROWS / FILES, &properties);
+    let table = folder.path().join("t");
+    let expected: Vec<i64> = (0..ROWS).collect();
+    let mut shadow = Shadow::of(&table);
+    set_keys(folder.path(), 0);
+    let started_ms = SystemClock.now().epoch_ms();
+    lakebed(folder.path(), &OPTIMIZE).succeeded();
+    let whole_run_ms = (SystemClock.now().epoch_ms() - started_ms).unsigned_abs();
+
+    let mut moments = Moments(seed);
+    let (mut ended, mut committed) = (0, 0);
+    for turn in 1..=times {
+        set_keys(folder.path(), turn);
+        let before = read_commits(&table).len();
+        let after = Duration::from_micros(moments.below(whole_run_ms * 1_100));
+        ended += u32::from(killed(folder.path(), after));
+        committed += read_commits(&table).len() - before;
+        assert_eq!(numbers.keys(), expected, "turn {turn}, killed after {after:?}");
+        while let Some(shown) = shadow.next_version() {
+            assert_eq!(shown.keys, expected, "version {}, turn {turn}", shown.version);
+        }
+        check_files_of_every_version(&table);
+        lakebed(folder.path(), &OPTIMIZE).succeeded();
+    }
+    while let Some(shown) = shadow.next_version() {
+        assert_eq!(shown.keys, expected, "version {}", shown.version);
+    }
+    let named = named_files(&table);
+    let orphans = files_of(&table).into_iter().filter(|name| !named.contains(name)).count();
+    println!(
+        "{times} kills within {whole_run_ms} ms and a tenth: {ended} came late, {committed} left a commit, {orphans} orphans"
+    );
+    vacuum(&numbers, &table);
+    assert_eq!(numbers.keys(), expected);
+}
+
+/// Every file that any version names is there: nothing has been deleted here but by a rewrite that
+/// did not commit.
+#[track_caller]
+fn check_files_of_every_version(table: &Path) {
+    let there: BTreeSet<String> = files_of(table).into_iter().collect();
+    let missing: Vec<String> = named_files(table).difference(&there).cloned().collect();
+    assert_eq!(missing, Vec::<String>::new());
+}
+
+fn named_files(table: &Path) -> BTreeSet<String> {
+    let commits = read_commits(table);
+    commits.iter().flat_map(|commit| adds(commit)).map(|add| add.path.clone()).collect()
+}
+
+/// Orphans go with a retention that keeps every version; then all but the live files, with none.
+#[track_caller]
+fn vacuum(numbers: &Numbers, table: &Path) {
+    let now = SystemClock.now().epoch_ms();
+    let named = named_files(table);
+    let run = |retain, shift_ms| {
+        let now = Instant::from_epoch_ms(now + shift_ms);
+        let options =
+            VacuumOptions { retain: Some(retain), dry_run: false, retention_check: false, now };
+        runtime(numbers.lake.vacuum(&numbers.table, &options)).expect("a VACUUM")
+    };
+    // Files that are younger than the newest of a removal go by their own age: an hour from now
+    // everything here is older than half an hour, tombstones too.
+    let day = 24 * 3_600;
+    let nothing = run(Duration::from_secs(7 * day), 0);
+    assert_eq!(nothing.files, Vec::<String>::new(), "all is younger than the retention");
+    age_orphans(table, &named);
+    run(Duration::from_secs(7 * day), 0);
+    let there: BTreeSet<String> = files_of(table).into_iter().collect();
+    assert_eq!(there, named, "orphans went, and no file of any version");
+    run(Duration::from_secs(0), 3_600_000);
+    let live = runtime(lakebed_layout::Lake::snapshot(&numbers.lake, &numbers.table)).unwrap();
+    let live: BTreeSet<String> = live.files.into_iter().map(|file| file.path).collect();
+    let there: BTreeSet<String> = files_of(table).into_iter().collect();
+    assert_eq!(there, live);
+}
+
+/// Takes the files that no commit names to a month ago.
+fn age_orphans(table: &Path, named: &BTreeSet<String>) {
+    for name in files_of(table) {
+        if !named.contains(&name) {
+            let file = fs::File::options().write(true).open(table.join(name)).unwrap();
+            let month = Duration::from_secs(30 * 24 * 3_600);
+            let modified = file.metadata().unwrap().modified().unwrap() - month;
+            file.set_modified(modified).unwrap();
+        }
+    }
+}
+
+fn seed() -> u64 {
+    SystemClock.now().epoch_ms().unsigned_abs()
+}
+
+#[test]
+fn optimize_killed_at_random_moments_loses_nothing() {
+    check(FEW, seed());
+}
+
+#[test]
+#[ignore = "a hundred kills take minutes"]
+fn optimize_killed_at_a_hundred_random_moments_loses_nothing() {
+    check(MANY, seed());
+}
