@@ -38,8 +38,11 @@ const PURE: &[&str] = &[
     "host/layout/src/conflict",
     "host/layout/src/curve",
     "host/layout/src/ddl",
+    "host/layout/src/interval",
+    "host/layout/src/log_files",
     "host/layout/src/select",
     "host/layout/src/statement",
+    "host/layout/src/vacuum",
     "host/layout/src/zcube",
 ];
 
