@@ -87,8 +87,8 @@ impl Crowd {
             let nothing =
                 RewriteOutput { adds: Vec::new(), rows_in: rows, rows_out: 0, steps: Vec::new() };
             let info = json!({ "timestamp": now().epoch_ms(), "operation": "DELETE" });
-            let replaced =
-                commit_replacement(lake, &snapshot, &[file], &nothing, Scope::Rearrange, info);
+            let (inputs, scope) = ([file], Scope::Rearrange);
+            let replaced = commit_replacement(lake, &snapshot, &inputs, &nothing, scope, info);
             match replaced.await.expect("a deletion") {
                 Replacement::Committed { version } => self.tell(version, Change::Deleted(rows)),
                 Replacement::Replan => {}
