@@ -1,5 +1,5 @@
-//! How long it takes to choose the files of an OPTIMIZE. Run with
-//! `cargo test --release -p lakebed-tests planning -- --ignored --nocapture`.
+//! How long it takes to choose the files of an OPTIMIZE. Run
+//! `cargo test --release -p lakebed-tests planning -- --nocapture` to see the times.
 
 use std::time::Instant;
 
@@ -40,7 +40,6 @@ fn scattered(n: i64, below: i64) -> i64 {
 }
 
 #[test]
-#[ignore = "prints times; what is chosen is tested elsewhere"]
 fn choosing_among_a_hundred_thousand_files() {
     let tile = |n: i64| {
         let (x, y) = (n % 316 * 1_000, n / 316 * 1_000);

@@ -21,9 +21,18 @@ const MIB: u64 = 1 << 20;
 const TARGET: Bytes = Bytes(1_024 * MIB);
 
 fn run(lake: &FakeLake, full: bool, settings: ClusteringSettings) -> OptimizeReport {
+    run_sized(lake, full, settings, TARGET)
+}
+
+fn run_sized(
+    lake: &FakeLake,
+    full: bool,
+    settings: ClusteringSettings,
+    target: Bytes,
+) -> OptimizeReport {
     let options = OptimizeOptions {
         full,
-        default_file_size: TARGET.into(),
+        default_file_size: target.into(),
         settings,
         now: Instant::from_epoch_ms(1),
     };
@@ -139,56 +148,52 @@ proptest! {
     }
 }
 
-/// How many files a range of a tenth of the key's domain reads on average.
-fn files_read(lake: &FakeLake) -> f64 {
-    let ranges: Vec<(i64, i64)> = lake
-        .live()
-        .iter()
-        .map(|file| {
-            let stats: serde_json::Value =
-                serde_json::from_str(file.stats.as_deref().unwrap()).unwrap();
-            let bound = |side: &str| stats[side]["a"].as_i64().unwrap();
-            (bound("minValues"), bound("maxValues"))
-        })
-        .collect();
-    let reads = |from: i64| {
-        ranges.iter().filter(|(low, high)| *low <= from + 100_000 && *high >= from).count()
+/// The share of files that a range of a tenth of the key's domain skips, on average.
+fn skipped(lake: &FakeLake) -> f64 {
+    let bounds = |file: &AddFile| {
+        let stats: serde_json::Value =
+            serde_json::from_str(file.stats.as_deref().unwrap()).unwrap();
+        let bound = |side: &str| stats[side]["a"].as_i64().unwrap();
+        (bound("minValues"), bound("maxValues"))
     };
-    let total: usize = (0..90).map(|n| reads(n * 10_000)).sum();
-    Bytes(u64::try_from(total).unwrap()).as_f64() / 90.0
+    let ranges: Vec<(i64, i64)> = lake.live().iter().map(bounds).collect();
+    let skips = |from: i64| {
+        ranges.iter().filter(|(low, high)| *low > from + 100_000 || *high < from).count()
+    };
+    let total: usize = (0..90).map(|n| skips(n * 10_000)).sum();
+    Bytes(u64::try_from(total).unwrap()).as_f64()
+        / Bytes(u64::try_from(90 * ranges.len()).unwrap()).as_f64()
 }
 
-/// A table of 100 files gets 100 appends of a hundredth of its size, each over all keys, and an
-/// OPTIMIZE after each. Standard clustering would rewrite about 150 times what is appended.
+/// Appends a hundredth of a table a hundred times, each over all keys, with an OPTIMIZE after each.
+/// Returns the bytes rewritten per byte appended, and the share of files skipped then and after FULL.
+fn appended(base_files: u64, settings: ClusteringSettings) -> (f64, f64, f64) {
+    let target = Bytes(64 * MIB);
+    let all_keys = |path: &str, size| with_ranges(plain_file(path, size), &[("a", 0, 1_000_000)]);
+    let size = base_files * target.0;
+    let lake = FakeLake::new(&["a"], vec![all_keys("base", size)]);
+    run_sized(&lake, false, settings, target);
+    let mut rewritten = 0.0;
+    for n in 0..100 {
+        lake.append(vec![all_keys(&format!("append-{n}"), size / 100)]);
+        let report = run_sized(&lake, false, settings, target);
+        rewritten += report.bins.iter().map(|bin| bin.bytes_in.as_f64()).sum::<f64>();
+    }
+    let then = skipped(&lake);
+    run_sized(&lake, true, settings, target);
+    (rewritten / Bytes(size).as_f64(), then, skipped(&lake))
+}
+
 #[test]
 fn cost_of_appends_follows_the_new_data() {
-    const FILE_MIB: u64 = 1_024;
-    let base = with_ranges(plain_file("base", 100 * FILE_MIB * MIB), &[("a", 0, 1_000_000)]);
-    let lake = FakeLake::new(&["a"], vec![base]);
-    let settings = ClusteringSettings::default();
-    run(&lake, false, settings);
-    for portion in [FILE_MIB, FILE_MIB / 8] {
-        let mut rewritten = 0.0;
-        for n in 0..100 {
-            let path = format!("append-{portion}-{n}");
-            lake.append(vec![with_ranges(
-                plain_file(&path, portion * MIB),
-                &[("a", 0, 1_000_000)],
-            )]);
-            let report = run(&lake, false, settings);
-            rewritten += report.bins.iter().map(|bin| bin.bytes_in.as_f64()).sum::<f64>();
-        }
-        let cost = rewritten / (Bytes(100 * portion * MIB).as_f64());
-        let files = lake.live().len();
-        let read = files_read(&lake);
-        println!("portion {portion} MiB: cost {cost:.2}, {read:.1} of {files} files read");
-        assert!(cost < 6.0, "{cost}");
+    for base_files in [4, 16, 100] {
+        let (cost, then, full) = appended(base_files, ClusteringSettings::default());
+        println!("{base_files} files: {cost:.2} times, {then:.3} skipped, {full:.3} by FULL");
+        assert!(cost < 10.0, "{base_files}: {cost}");
     }
-    let before = files_read(&lake);
-    run(&lake, true, settings);
-    println!(
-        "FULL: {:.1} of {} files read, {before:.1} before",
-        files_read(&lake),
-        lake.live().len()
-    );
+    let standard =
+        ClusteringSettings { strategy_incremental: false, ..ClusteringSettings::default() };
+    let (cost, ..) = appended(16, standard);
+    println!("standard: {cost:.2} times");
+    assert!(cost > 100.0, "{cost}");
 }
