@@ -162,7 +162,6 @@ fn check(duration: Duration) {
     );
     assert!(appends > 4 && deletions > 1 && optimized > 1, "a crowd that did nothing");
     let last = check_versions(&folder.path().join("t"), &changes);
-    // The table itself is opened by its newest checkpoint; the shadow has none.
     assert_eq!(numbers.keys(), last);
 }
 

@@ -208,7 +208,7 @@ fn longer_retention_keeps_what_the_checkpoint_forgot() {
     let property = ("delta.deletedFileRetentionDuration", "interval 1 millisecond");
     let numbers = optimized(folder.path(), &[property]);
     let table = folder.path().join("t");
-    runtime(tokio::time::sleep(Duration::from_millis(5)));
+    runtime(async { tokio::time::sleep(Duration::from_millis(5)).await });
     runtime(numbers.lake.checkpoint(&numbers.table)).unwrap();
     let before = all_files(&table);
     for file in &before {

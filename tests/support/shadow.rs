@@ -1,5 +1,5 @@
 //! A table as it was, version by version: a second folder that shows the same files and only as much
-//! of the log as was written by then.
+//! of the log as was written by then, with the checkpoints that were due.
 
 use std::{
     fs,
@@ -61,6 +61,11 @@ impl Shadow {
             }
         }
         fs::hard_link(self.source.join(&name), self.folder.path().join(&name)).expect("a link");
+        let checkpoint = format!("_delta_log/{version:020}.checkpoint.parquet");
+        if self.source.join(&checkpoint).exists() {
+            let target = self.folder.path().join(&checkpoint);
+            fs::hard_link(self.source.join(&checkpoint), target).expect("a link");
+        }
         self.next += 1;
         let keys = keys_of(&self.lake, "k", &TableName::new("t"));
         Some(ShownVersion { version, actions, keys })

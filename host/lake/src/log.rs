@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use deltalake::{kernel::transaction::TransactionError, logstore::CommitOrBytes};
+use deltalake::{DeltaTableError, kernel::transaction::TransactionError, logstore::CommitOrBytes};
 use lakebed_layout::{Commit, Lake, LakeFault, PutOutcome, TableSnapshot, action::Action};
 use lakebed_model::TableName;
 use object_store::{ObjectStoreExt, path::Path};
@@ -45,9 +45,14 @@ impl Lake for DeltaLake {
             let entry =
                 read.map_err(|error| storage_fault("read the log of", table, location, error))?;
             let Some(bytes) = entry else {
-                let newest = store.get_latest_version(version).await;
-                let newest = newest
-                    .map_err(|error| storage_fault("read the log of", table, location, error))?;
+                let newest = match store.get_latest_version(version).await {
+                    Ok(newest) => newest,
+                    // The commit of `version` itself may be gone: its checkpoint is enough.
+                    Err(DeltaTableError::InvalidVersion(_)) => version,
+                    Err(error) => {
+                        return Err(storage_fault("read the log of", table, location, error));
+                    }
+                };
                 if newest < next {
                     break;
                 }
