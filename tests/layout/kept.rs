@@ -252,11 +252,11 @@ fn new_values_for_columns_with_expressions_are_refused() {
     for (table, reason) in [
         (
             "generated",
-            "failed to rewrite table `generated`: it has generated columns (day) and CHECK constraints (positive), which this engine cannot evaluate for new values",
+            "failed to rewrite table `generated`: it has generated columns (day), which this engine cannot make for new rows",
         ),
         (
             "identity",
-            "failed to rewrite table `identity`: it has identity columns (id), which this engine cannot evaluate for new values",
+            "failed to rewrite table `identity`: it has identity columns (id), which this engine cannot make for new rows",
         ),
     ] {
         let lake = clustered_table(table);

@@ -345,3 +345,63 @@ fn properties_survive_and_are_checked() {
     assert_eq!((&detail["minReaderVersion"], &detail["minWriterVersion"]), (&3.into(), &7.into()));
     assert_eq!(rows(lake, "SELECT b FROM t"), [json!({"b": 2})]);
 }
+
+#[test]
+fn settings_hold_for_the_statements_that_follow() {
+    let folder = tempfile::tempdir().unwrap();
+    let lake = folder.path();
+    let key = "spark.microsoft.delta.optimize.clustering.strategy.incremental";
+    let set = format!("SET {key} = false");
+    let shown = format!("SET {key}");
+    let run = sql(lake, &[&set, "RESET", &shown]);
+    let documents: Vec<Value> = serde_json::Deserializer::from_str(&run.succeeded().stdout)
+        .into_iter()
+        .collect::<Result<_, _>>()
+        .unwrap();
+    assert_eq!(documents[0]["settings"], json!({ key: "false" }));
+    assert_eq!(documents[2]["settings"], json!({ key: "true" }));
+    let text = failure(
+        lake,
+        "SET lakebed.optimize.clustering.strategy.incremental.autoRecluster.minOffendingFiles = 1",
+    );
+    assert!(
+        text.starts_with("exit code 2\n") && text.contains("a whole number of at least 2"),
+        "{text}"
+    );
+    let text = failure(lake, "SET spark.sql.shuffle.partitions = 5");
+    assert!(
+        text.starts_with("exit code 2\n")
+            && text.contains("there is no such setting; the nearest is"),
+        "{text}"
+    );
+}
+
+#[test]
+fn vacuum_deletes_what_no_version_within_the_retention_needs() {
+    let folder = tempfile::tempdir().unwrap();
+    let lake = folder.path();
+    let statements = [
+        "CREATE TABLE t (k INT) CLUSTER BY (k)",
+        "INSERT INTO t VALUES (1)",
+        "INSERT INTO t VALUES (2)",
+        "OPTIMIZE t",
+    ];
+    sql(lake, &statements).succeeded();
+    let parquet =
+        || files_of(&lake.join("t")).iter().filter(|name| name.ends_with(".parquet")).count();
+    assert_eq!(sql(lake, &["VACUUM t DRY RUN"]).json()["files"], json!([]));
+    let text = failure(lake, "VACUUM t RETAIN 0 HOURS");
+    assert!(text.starts_with("exit code 3\n"), "{text}");
+    assert!(text.contains("[DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT]"), "{text}");
+    assert_eq!(parquet(), 3);
+    let off = "SET spark.databricks.delta.retentionDurationCheck.enabled = false";
+    let run = sql(lake, &[off, "VACUUM t RETAIN 0 HOURS"]);
+    let vacuumed: Value = serde_json::Deserializer::from_str(&run.succeeded().stdout)
+        .into_iter()
+        .last()
+        .unwrap()
+        .unwrap();
+    assert_eq!(vacuumed["files"].as_array().unwrap().len(), 2, "{vacuumed}");
+    assert_eq!(parquet(), 1);
+    assert_eq!(rows(lake, "SELECT sum(k) AS s FROM t"), [json!({"s": 3})]);
+}

@@ -2,6 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+/// Reads how much of a long test to do, for those who have the time.
+#[expect(clippy::disallowed_methods, reason = "a test has no configuration file")]
+pub(crate) fn number_from(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
 /// Returns a path of the project.
 pub(crate) fn project(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)

@@ -65,7 +65,7 @@ impl<'de> Deserialize<'de> for SettingsSection {
 /// A value, or what lies under the first part of dotted keys.
 enum Node {
     Value(String),
-    Table(Vec<(Spanned<String>, Spanned<Node>)>),
+    Table(Vec<(Spanned<String>, Spanned<Self>)>),
 }
 
 /// Dotted keys are nested tables to TOML.

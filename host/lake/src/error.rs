@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use lakebed_layout::{LakeFault, LayoutError};
 
@@ -92,10 +93,23 @@ pub fn is_out_of_memory(error: &(dyn Error + 'static)) -> bool {
         .any(|cause| matches!(cause.downcast_ref(), Some(DataFusionError::ResourcesExhausted(_))))
 }
 
-/// Tells whether an operation failed because a row breaks a rule of its table.
+/// Tells whether an operation failed because a row breaks a rule of its table or does not fit its
+/// types.
 #[must_use]
 pub fn is_violation(error: &(dyn Error + 'static)) -> bool {
-    std::iter::successors(Some(error), |&cause| cause.source()).any(|cause| cause.is::<Violation>())
+    std::iter::successors(Some(error), |&cause| cause.source()).any(|cause| {
+        cause.is::<Violation>()
+            || matches!(
+                cause.downcast_ref(),
+                Some(
+                    ArrowError::CastError(_)
+                        | ArrowError::ParseError(_)
+                        | ArrowError::ComputeError(_)
+                        | ArrowError::ArithmeticOverflow(_)
+                        | ArrowError::DivideByZero
+                )
+            )
+    })
 }
 
 /// Cuts a statement for an error message.

@@ -73,15 +73,13 @@ impl Query {
         }
         let mut parts = Vec::new();
         let mut start = end;
-        loop {
-            let Some(Token::Word(word)) = start.checked_sub(1).map(|i| &self.out[i]) else { break };
+        while let Some(Token::Word(word)) = start.checked_sub(1).map(|i| &self.out[i]) {
             parts.insert(0, word.value.clone());
             start -= 1;
-            if start > 0 && self.out[start - 1] == Token::Period {
-                start -= 1;
-            } else {
+            if start == 0 || self.out[start - 1] != Token::Period {
                 break;
             }
+            start -= 1;
         }
         if parts.is_empty() {
             return None;
