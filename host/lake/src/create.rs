@@ -421,7 +421,8 @@ fn storable_type(data_type: &DataType) -> DataType {
         }
         DataType::UInt8 => DataType::Int16,
         DataType::UInt16 => DataType::Int32,
-        DataType::UInt32 | DataType::UInt64 => DataType::Int64,
+        DataType::UInt32 => DataType::Int64,
+        DataType::UInt64 => DataType::Decimal128(20, 0),
         DataType::Float16 => DataType::Float32,
         DataType::Date64 => DataType::Date32,
         DataType::Timestamp(_, zone) => {

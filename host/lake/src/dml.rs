@@ -11,7 +11,7 @@ use arrow::{
     datatypes::{DataType, Field, Int64Type},
 };
 use datafusion::{
-    common::ScalarValue,
+    common::{ScalarValue, tree_node::TreeNode},
     error::DataFusionError,
     functions_aggregate::count::count_all,
     logical_expr::{Expr, cast, lit},
@@ -65,6 +65,7 @@ impl DeltaLake {
         now: Instant,
     ) -> Result<DmlReport, LakeError> {
         let fail = |source| LakeError::Query { sql: query.to_owned(), source };
+        check_numbers(table, query)?;
         let snapshot = self.snapshot(table).await?;
         if let Some(reason) = snapshot.write_refusal().or_else(|| snapshot.value_refusal()) {
             return Err(LayoutError::Protected { table: table.to_string(), reason }.into());
@@ -96,6 +97,7 @@ impl DeltaLake {
         default_file_size: FileSizing,
         now: Instant,
     ) -> Result<DmlReport, LakeError> {
+        check_numbers(table, predicate.unwrap_or_default())?;
         for attempt in 1..=MAX_ATTEMPTS {
             let snapshot = self.snapshot(table).await?;
             check_deletable(&snapshot)?;
@@ -178,6 +180,9 @@ impl DeltaLake {
         if snapshot.files.is_empty() {
             return Ok(Vec::new());
         }
+        let context = self.session().into_context();
+        let frame = self.predicate_frame(&context, snapshot, &snapshot.files, false).await?;
+        refuse_nulls(snapshot, &frame.parse_sql_expr(predicate).map_err(fail)?)?;
         // A scan of which statistics leave no file forgets the column that names files, and the
         // engine panics; so one matching row is looked for first.
         let context = self.session().into_context();
@@ -326,6 +331,53 @@ fn aligned(
         table: table.clone(),
         source,
     })
+}
+
+/// The engine reads numbers with a point as floats, which keep 15 digits: more must not be compared
+/// with what is stored, or stored, unseen.
+fn check_numbers(table: &TableName, text: &str) -> Result<(), LayoutError> {
+    const EXACT_DIGITS: usize = 15;
+    let is_part = |c: char| c.is_alphanumeric() || c == '.' || c == '_';
+    let is_long = |word: &&str| {
+        let digits = word.trim_start_matches(['0', '.']).chars().filter(char::is_ascii_digit);
+        word.contains('.')
+            && word.chars().all(|c| c.is_ascii_digit() || c == '.')
+            && digits.count() > EXACT_DIGITS
+    };
+    // Texts between apostrophes hold no numbers: every second part is one.
+    let outside = text.split('\'').step_by(2);
+    let found = outside.flat_map(|part| part.split(|c| !is_part(c))).find(is_long);
+    let Some(number) = found else { return Ok(()) };
+    Err(LayoutError::NotAllowed {
+        statement: format!("use the number {number}"),
+        table: table.to_string(),
+        class: "LAKEBED_INEXACT_NUMBER",
+        reason: format!(
+            "it has more than {EXACT_DIGITS} digits and would be rounded; write \
+             CAST('{number}' AS DECIMAL(38, 10)) or as the column's type is"
+        ),
+    })
+}
+
+/// The engine drops a conjunct that is always null, and with it the rows that it should have kept.
+fn refuse_nulls(snapshot: &TableSnapshot, condition: &Expr) -> Result<(), LakeError> {
+    let is_null = |part: &Expr| Ok(matches!(part, Expr::Literal(value, _) if value.is_null()));
+    let found = condition.exists(is_null).map_err(|source| LakeError::Engine {
+        action: "read the predicate for",
+        table: snapshot.table.to_string(),
+        source,
+    })?;
+    if !found {
+        return Ok(());
+    }
+    Err(LayoutError::NotAllowed {
+        statement: "run DELETE with NULL in its predicate".to_owned(),
+        table: snapshot.table.to_string(),
+        class: "LAKEBED_NULL_LITERAL",
+        reason: "a comparison with NULL is never true; write IS NULL where that is meant"
+            .to_owned(),
+    }
+    .into())
 }
 
 /// The same type with nothing in it that must not be null.

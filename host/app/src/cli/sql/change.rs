@@ -71,6 +71,13 @@ fn place(
     };
     // The lake's tables go by their own names, whatever catalog and schema a statement puts before.
     let short = name.rsplit('.').next().unwrap_or(&name).to_owned();
+    if short.is_empty() || short.starts_with('_') || short.contains(['/', '\\', '%']) {
+        return Err(Error::Usage {
+            what: format!("create table `{name}`: its folder would be `{short}`"),
+            help: "choose a name without / \\ % that does not begin with _, or add LOCATION 'path'"
+                .to_owned(),
+        });
+    }
     let location = pipeline.config.resolve(folder).join(&short);
     Ok((short, location.to_string_lossy().into_owned()))
 }
