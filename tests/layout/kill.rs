@@ -7,26 +7,14 @@ use lakebed_layout::vacuum::VacuumOptions;
 use lakebed_model::{Clock, Instant, SystemClock};
 
 use crate::support::{
-    Numbers, Shadow, adds, command_line, files_of, lakebed, number_from, read_commits, runtime,
+    Dice, Numbers, Shadow, adds, command_line, files_of, lakebed, number_from, read_commits,
+    runtime,
 };
 
 const FILES: i64 = 6;
 const ROWS: i64 = 60_000;
 /// Kills of a run; LAKEBED_KILLS=100 for more.
 const KILLS: u64 = 12;
-
-/// SplitMix64: the moments of a run, from its seed.
-struct Moments(u64);
-
-impl Moments {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % limit.max(1)
-    }
-}
 
 /// The same rows in another order each time, so that every OPTIMIZE FULL has all of them to rewrite.
 fn set_keys(folder: &Path, turn: u32) {
@@ -63,12 +51,12 @@ fn check(times: u32, seed: u64) {
     lakebed(folder.path(), &OPTIMIZE).succeeded();
     let whole_run_ms = (SystemClock.now().epoch_ms() - started_ms).unsigned_abs();
 
-    let mut moments = Moments(seed);
+    let mut moments = Dice(seed);
     let (mut ended, mut committed) = (0, 0);
     for turn in 1..=times {
         set_keys(folder.path(), turn);
         let before = read_commits(&table).len();
-        let after = Duration::from_micros(moments.below(whole_run_ms * 1_100));
+        let after = Duration::from_micros(moments.roll((whole_run_ms * 1_100).max(1)));
         ended += u32::from(killed(folder.path(), after));
         committed += read_commits(&table).len() - before;
         assert_eq!(numbers.keys(), expected, "turn {turn}, killed after {after:?}");

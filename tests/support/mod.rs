@@ -1,12 +1,14 @@
 //! What the groups of tests share: the command, lakes, tables, and text that is the same everywhere.
 
 mod cli;
+mod dice;
 mod lake;
 mod shadow;
 mod table;
 mod text;
 
 pub(crate) use cli::{Run, command_line, lakebed, lakebed_with, rows, sql};
+pub(crate) use dice::Dice;
 pub(crate) use lake::{clustered_table, empty_lake, runtime, small_lake, small_lake_copy};
 pub(crate) use shadow::Shadow;
 pub(crate) use table::{

@@ -28,9 +28,7 @@ type Columns = Vec<(String, ColumnType)>;
 
 impl Catalog for LakeCatalog {
     fn columns(&self, table: &str) -> Option<Columns> {
-        let short = table.rsplit('.').next().unwrap_or(table);
-        let mut names = [table, short].into_iter().map(TableName::new);
-        let name = names.find(|name| self.lake.contains(name))?;
+        let name = Some(self.lake.named(table)).filter(|name| self.lake.contains(name))?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.entry(name).or_insert_with_key(|name| self.read(name)).clone()
     }

@@ -17,8 +17,8 @@ use lakebed_collect::{
 use lakebed_graph::{DriftReport, JoinGraph, compare};
 use lakebed_lake::{DeltaLake, LakeOptions, SampleOptions};
 use lakebed_layout::{
-    AlterOutcome, Bin, Lake, OptimizeOptions, OptimizeReport, SelectionPolicy, alter_clustering,
-    ddl, optimize, select,
+    AlterOutcome, Lake, OptimizeOptions, OptimizeReport, alter_clustering, ddl, optimize,
+    pending_bytes,
 };
 use lakebed_model::{
     Bytes, Clock, FilterOperator, Instant, QueryRecord, QueryStatus, ScanUse, SystemClock,
@@ -132,6 +132,7 @@ impl Pipeline {
         let plan = self.plan(&graph, &workload, evidence, settings, None).await?;
         records::keep_history(self, &workload).await;
         records::keep_plan(self, &plan).await;
+        self.check(&plan.actions).await?;
         let mut applied = Vec::new();
         self.apply(&plan.actions, &mut applied).await?;
         Ok(RoadReport { workload, graph, plan, applied })
@@ -182,8 +183,7 @@ impl Pipeline {
             self.lake.location(&TableName::new(name))?;
         }
         let is_asked = |table: &TableName| {
-            let name = table.as_str().to_lowercase();
-            only.is_empty() || only.iter().any(|asked| asked.to_lowercase() == name)
+            only.is_empty() || only.iter().any(|asked| same(&TableName::new(asked), table))
         };
         let interesting = interesting_columns(workload, graph);
         let bar = self.progress.bar("sampling tables", interesting.len());
@@ -234,17 +234,15 @@ impl Pipeline {
     /// Plan → clustered tables: sets the keys and rewrites, table by table, and adds each table that
     /// is done to `applied`.
     ///
-    /// All tables are checked before the first is touched.
+    /// [`Pipeline::check`] comes first, so that no table is touched when another one cannot be.
     ///
     /// # Errors
-    /// Fails when an action does not fit its table any more, and with the first table that cannot be
-    /// rewritten; those in `applied` stay rewritten.
+    /// Fails with the first table that cannot be rewritten; those in `applied` stay rewritten.
     pub async fn apply(
         &self,
         actions: &[PlannedAction],
         applied: &mut Vec<AppliedAction>,
     ) -> Result<(), Error> {
-        self.check(actions).await?;
         let bar = self.progress.bar("rewriting tables", actions.len());
         for action in actions {
             bar.set_message(format!("{} by ({})", action.table, action.to.cluster_by.join(", ")));
@@ -277,8 +275,7 @@ impl Pipeline {
             };
             if current.is_same_as(&action.to) {
                 let target = snapshot.target_file_size(self.config.file_size()?);
-                let left = select(&snapshot, &SelectionPolicy::new(true, target))?;
-                sizes.push(left.bins.iter().map(Bin::bytes).sum());
+                sizes.push(pending_bytes(&snapshot, target)?);
             } else if current.is_same_as(&action.from) {
                 sizes.push(snapshot.bytes());
             } else {

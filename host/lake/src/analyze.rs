@@ -44,9 +44,7 @@ impl DeltaLake {
     ) -> Result<AnalyzeReport, LakeError> {
         for attempt in 1..=MAX_ATTEMPTS {
             let snapshot = self.snapshot(table).await?;
-            if let Some(reason) = snapshot.write_refusal() {
-                return Err(LayoutError::Protected { table: table.to_string(), reason }.into());
-            }
+            snapshot.refuse(snapshot.write_refusal())?;
             let mut report = AnalyzeReport {
                 version: snapshot.version,
                 files: u64::try_from(snapshot.files.len()).unwrap_or(u64::MAX),

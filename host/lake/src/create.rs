@@ -214,9 +214,7 @@ impl DeltaLake {
         now: Instant,
     ) -> Result<u64, LakeError> {
         let snapshot = self.snapshot(table).await?;
-        if let Some(reason) = snapshot.write_refusal().or_else(|| snapshot.value_refusal()) {
-            return Err(LayoutError::Protected { table: table.to_string(), reason }.into());
-        }
+        snapshot.refuse(snapshot.write_refusal().or_else(|| snapshot.value_refusal()))?;
         let rules = Rules::new(&snapshot, self.session().context()).map_err(|source| {
             LakeError::Engine {
                 action: "read the constraints of",

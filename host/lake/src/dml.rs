@@ -67,9 +67,7 @@ impl DeltaLake {
         let fail = |source| LakeError::Query { sql: query.to_owned(), source };
         check_numbers(table, query)?;
         let snapshot = self.snapshot(table).await?;
-        if let Some(reason) = snapshot.write_refusal().or_else(|| snapshot.value_refusal()) {
-            return Err(LayoutError::Protected { table: table.to_string(), reason }.into());
-        }
+        snapshot.refuse(snapshot.write_refusal().or_else(|| snapshot.value_refusal()))?;
         let mut session = self.session();
         let frame = aligned(session.frame(query).await?, &snapshot, columns)?;
         let rules = Rules::new(&snapshot, session.context()).map_err(fail)?;
@@ -180,14 +178,12 @@ impl DeltaLake {
         if snapshot.files.is_empty() {
             return Ok(Vec::new());
         }
-        let context = self.session().into_context();
-        let frame = self.predicate_frame(&context, snapshot, &snapshot.files, false).await?;
-        refuse_nulls(snapshot, &frame.parse_sql_expr(predicate).map_err(fail)?)?;
         // A scan of which statistics leave no file forgets the column that names files, and the
         // engine panics; so one matching row is looked for first.
         let context = self.session().into_context();
         let frame = self.predicate_frame(&context, snapshot, &snapshot.files, false).await?;
         let condition = frame.parse_sql_expr(predicate).map_err(fail)?;
+        refuse_nulls(snapshot, &condition)?;
         let first = frame.filter(condition).and_then(|frame| frame.limit(0, Some(1)));
         if Box::pin(first.map_err(fail)?.count()).await.map_err(fail)? == 0 {
             return Ok(Vec::new());
@@ -394,15 +390,11 @@ fn relaxed(data_type: &DataType) -> DataType {
 }
 
 fn check_deletable(snapshot: &TableSnapshot) -> Result<(), LayoutError> {
-    let table = snapshot.table.to_string();
-    if let Some(reason) = snapshot.write_refusal().or_else(|| snapshot.delete_refusal()) {
-        return Err(LayoutError::Protected { table, reason });
-    }
-    let append_only = snapshot.properties.get("delta.appendOnly");
-    if append_only.is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+    snapshot.refuse(snapshot.write_refusal().or_else(|| snapshot.delete_refusal()))?;
+    if snapshot.is_on("delta.appendOnly") {
         return Err(LayoutError::NotAllowed {
             statement: "run DELETE".to_owned(),
-            table,
+            table: snapshot.table.to_string(),
             class: "DELTA_CANNOT_MODIFY_APPEND_ONLY",
             reason: "the table is append-only; SET TBLPROPERTIES ('delta.appendOnly' = 'false') \
                      allows deletes"
@@ -414,10 +406,7 @@ fn check_deletable(snapshot: &TableSnapshot) -> Result<(), LayoutError> {
 
 /// The property alone decides: the feature may stay in a protocol whose owner wants no new vectors.
 fn has_vectors(snapshot: &TableSnapshot) -> bool {
-    let on = snapshot.properties.get("delta.enableDeletionVectors");
-    let listed = snapshot.protocol.writer_features.iter().flatten();
-    on.is_some_and(|value| value.eq_ignore_ascii_case("true"))
-        && listed.into_iter().any(|feature| feature == "deletionVectors")
+    snapshot.is_on("delta.enableDeletionVectors") && snapshot.has_feature("deletionVectors")
 }
 
 fn live_rows(file: &AddFile) -> Option<u64> {

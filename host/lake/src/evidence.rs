@@ -13,8 +13,8 @@ use arrow::{
 use datafusion::{common::Column, error::Result, logical_expr::Expr};
 use futures::StreamExt;
 use lakebed_layout::{
-    Bin, FileSizing, Lake, SelectionPolicy, TableSnapshot, action::AddFile, columns::join_name,
-    ddl, input_file, select,
+    FileSizing, Lake, TableSnapshot, action::AddFile, columns::join_name, ddl, input_file,
+    pending_bytes,
 };
 use lakebed_model::{Bytes, ColumnSpan, FileView, Literal, TableName};
 use lakebed_plan::{Layout, TableEvidence, TableSample};
@@ -65,15 +65,7 @@ impl DeltaLake {
         let snapshot = self.snapshot(table).await?;
         let protected = snapshot.write_refusal();
         let target = snapshot.target_file_size(options.default_file_size);
-        // Without clustering columns nothing is declared, so nothing can be unfinished.
-        let pending = match snapshot.cluster_by().is_empty() {
-            true => Bytes(0),
-            false => select(&snapshot, &SelectionPolicy::new(true, target))?
-                .bins
-                .iter()
-                .map(Bin::bytes)
-                .sum(),
-        };
+        let pending = pending_bytes(&snapshot, target)?;
         let eligible_columns = eligible_columns(&snapshot);
         let target_files = snapshot.bytes().0.div_ceil(target.0.max(1)).max(1);
         let columns: Vec<String> = eligible_columns.intersection(interesting).cloned().collect();

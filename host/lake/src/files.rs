@@ -57,7 +57,10 @@ use parquet::arrow::{
 
 use url::Url;
 
-use crate::physical::{field_id, find_column, to_logical};
+use crate::{
+    kernel,
+    physical::{field_id, find_column, to_logical},
+};
 
 /// What a scan reads, and as what.
 #[derive(Debug, Clone)]
@@ -434,28 +437,25 @@ fn in_microseconds(schema: &Schema) -> Schema {
 /// Reads which rows the files' deletion vectors hide.
 pub(crate) async fn with_deleted_rows(
     log_store: LogStoreRef,
-    mut root: Url,
+    location: &Url,
     files: Vec<InputFile>,
 ) -> Result<Vec<SourceFile>> {
-    if !root.path().ends_with('/') {
-        root.set_path(&format!("{}/", root.path()));
-    }
-    let engine = log_store.engine(None);
-    let read = move || -> delta_kernel::DeltaResult<Vec<SourceFile>> {
+    let root = kernel::folder(location);
+    let read = move |engine: &dyn Engine| -> delta_kernel::DeltaResult<Vec<SourceFile>> {
         let source = |file: InputFile| {
             let vector = file.deletion_vector.as_ref();
-            let deleted = vector.map(|vector| deleted_rows(vector, engine.as_ref(), &root));
+            let deleted = vector.map(|vector| deleted_rows(vector, engine, &root));
             Ok(SourceFile { deleted: deleted.transpose()?.unwrap_or_default().into(), file })
         };
         files.into_iter().map(source).collect()
     };
-    tokio::task::spawn_blocking(read)
+    kernel::blocking(log_store.engine(None), read)
         .await
-        .map_err(|error| DataFusionError::External(Box::new(error)))?
         .map_err(|error| DataFusionError::External(Box::new(error)))
 }
 
-fn deleted_rows(
+/// Reads the positions that a deletion vector hides, rising. Blocks.
+pub(crate) fn deleted_rows(
     vector: &DeletionVector,
     engine: &dyn Engine,
     root: &Url,

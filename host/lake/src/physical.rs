@@ -196,17 +196,9 @@ mod tests {
         },
         datatypes::{DataType, Field, Fields, Schema, TimeUnit},
     };
-    use lakebed_layout::ColumnMapping;
+    use lakebed_layout::{ColumnMapping, testing::mapped_field as mapped};
 
     use super::{field_id, physical_schema, to_logical, to_physical};
-
-    fn mapped(name: &str, data_type: DataType, id: i32) -> Field {
-        let metadata = [
-            ("delta.columnMapping.id".to_owned(), id.to_string()),
-            ("delta.columnMapping.physicalName".to_owned(), format!("col-{id}")),
-        ];
-        Field::new(name, data_type, true).with_metadata(metadata.into())
-    }
 
     #[test]
     fn a_batch_goes_to_physical_names_and_back() {

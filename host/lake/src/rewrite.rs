@@ -145,7 +145,7 @@ impl DeltaLake {
         partitions: usize,
     ) -> Result<Arc<dyn TableProvider>> {
         let schema = self.schema_at(request.table, request.version).await.map_err(external)?;
-        let location = self.location(request.table).map_err(external)?.clone();
+        let location = self.location(request.table).map_err(external)?;
         let store = log_store.object_store(None);
         let files = with_deleted_rows(log_store, location, request.inputs.to_vec()).await?;
         Ok(Arc::new(FileScan::new(FileScanSpec {

@@ -50,11 +50,8 @@ impl StatsCollector {
         named: &[String],
         mapping: ColumnMapping,
     ) -> Result<Self> {
-        let leaves = columns::leaves(schema)
-            .into_iter()
-            .enumerate()
-            .filter(|(position, path)| *position < indexed || named.contains(&join_name(path)))
-            .filter_map(|(_, path)| {
+        let leaves = chosen_leaves(schema, indexed, named)
+            .filter_map(|path| {
                 let data_type = columns::column_type(schema, &join_name(&path))?;
                 let physical = mapping.physical_path(schema, &path)?;
                 Some((path, physical, data_type))
@@ -94,10 +91,7 @@ impl StatsCollector {
     pub(crate) fn finish_with_hidden(mut self, hidden: u64) -> Result<String> {
         self.rows += hidden;
         let stats = self.finish()?;
-        Ok(match stats.strip_suffix('}') {
-            Some(open) if hidden > 0 => format!("{open},\"tightBounds\":false}}"),
-            _ => stats,
-        })
+        Ok(if hidden > 0 { with_loose_bounds(&stats) } else { stats })
     }
 
     /// Renders the statistics.
@@ -130,12 +124,35 @@ impl StatsCollector {
 /// Lists the leaf columns that statistics must tell of, as the statistics name them.
 pub(crate) fn stated_leaves(snapshot: &TableSnapshot) -> Vec<Vec<String>> {
     let StatsColumns { leading, named } = ddl::stats_columns(snapshot);
-    columns::leaves(&snapshot.schema)
-        .into_iter()
-        .enumerate()
-        .filter(|(position, path)| *position < leading || named.contains(&join_name(path)))
-        .filter_map(|(_, path)| snapshot.column_mapping().physical_path(&snapshot.schema, &path))
+    chosen_leaves(&snapshot.schema, leading, &named)
+        .filter_map(|path| snapshot.column_mapping().physical_path(&snapshot.schema, &path))
         .collect()
+}
+
+/// The first `indexed` leaf columns and every column named.
+fn chosen_leaves(
+    schema: &Schema,
+    indexed: usize,
+    named: &[String],
+) -> impl Iterator<Item = Vec<String>> {
+    let is_chosen = move |(position, path): &(usize, Vec<String>)| {
+        *position < indexed || named.contains(&join_name(path))
+    };
+    columns::leaves(schema).into_iter().enumerate().filter(is_chosen).map(|(_, path)| path)
+}
+
+/// The bounds of a file stay true of fewer rows, but are not those of its visible rows any more.
+///
+/// The text is edited, not parsed: digits beyond a double's would be lost.
+pub(crate) fn with_loose_bounds(stats: &str) -> String {
+    if stats.contains("\"tightBounds\"") {
+        return stats.replace("\"tightBounds\":true", "\"tightBounds\":false");
+    }
+    match stats.trim_end().strip_suffix('}') {
+        Some("{") => "{\"tightBounds\":false}".to_owned(),
+        Some(inner) => format!("{inner},\"tightBounds\":false}}"),
+        None => stats.to_owned(),
+    }
 }
 
 /// A NaN of either sign; with its sign bit set it would sort below every number here.
@@ -445,5 +462,16 @@ mod tests {
             Arc::new(nested),
             r#"{"numRecords":2,"minValues":{"c":{"x":2}},"maxValues":{"c":{"x":2}},"nullCount":{"c":{"x":1}}}"#,
         );
+    }
+
+    #[test]
+    fn bounds_become_loose_and_digits_stay() {
+        let stats = r#"{"numRecords":2,"minValues":{"d":9999999999999999999999.12}}"#;
+        assert_eq!(
+            super::with_loose_bounds(stats),
+            r#"{"numRecords":2,"minValues":{"d":9999999999999999999999.12},"tightBounds":false}"#
+        );
+        assert_eq!(super::with_loose_bounds(r#"{"tightBounds":true}"#), r#"{"tightBounds":false}"#);
+        assert_eq!(super::with_loose_bounds("{}"), r#"{"tightBounds":false}"#);
     }
 }

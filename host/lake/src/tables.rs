@@ -234,11 +234,7 @@ impl DeltaLake {
         if number > newest {
             return Err(missing());
         }
-        let builder = DeltaTableBuilder::from_url(location.clone())
-            .map_err(|error| storage_fault("open", table, location, error))?;
-        let delta = Box::pin(builder.with_version(number).load())
-            .await
-            .map_err(|error| table_fault("read", table, location, error))?;
+        let delta = self.open_at(table, number).await?;
         Ok(snapshot::read(table, location, &delta).await?)
     }
 
@@ -277,10 +273,17 @@ impl DeltaLake {
         version: u64,
     ) -> Result<SchemaRef, LakeFault> {
         let location = self.location(table)?;
+        let delta = self.open_at(table, version).await?;
+        let state =
+            delta.snapshot().map_err(|error| table_fault("read", table, location, error))?;
+        Ok(state.snapshot().arrow_schema())
+    }
+
+    async fn open_at(&self, table: &TableName, version: u64) -> Result<DeltaTable, LakeFault> {
+        let location = self.location(table)?;
         let fail = |error| table_fault("read", table, location, error);
         let builder = DeltaTableBuilder::from_url(location.clone()).map_err(fail)?;
-        let delta = Box::pin(builder.with_version(version).load()).await.map_err(fail)?;
-        Ok(delta.snapshot().map_err(fail)?.snapshot().arrow_schema())
+        Box::pin(builder.with_version(version).load()).await.map_err(fail)
     }
 
     /// Opens a table at its newest version.

@@ -5,9 +5,9 @@
 use std::collections::BTreeSet;
 
 use datafusion::{common::cast::as_boolean_array, error::DataFusionError};
-use delta_kernel::actions::{
-    deletion_vector::{DeletionVectorDescriptor, DeletionVectorStorageType},
-    deletion_vector_writer::{KernelDeletionVector, StreamingDeletionVectorWriter},
+use delta_kernel::{
+    Engine,
+    actions::deletion_vector_writer::{KernelDeletionVector, StreamingDeletionVectorWriter},
 };
 use futures::StreamExt;
 use lakebed_layout::{
@@ -17,7 +17,10 @@ use lakebed_layout::{
 use object_store::{ObjectStoreExt, path::Path};
 use uuid::Uuid;
 
-use crate::{DeltaLake, LakeError, dml::refused, tables::storage_fault};
+use crate::{
+    DeltaLake, LakeError, dml::refused, files::deleted_rows, kernel, stats::with_loose_bounds,
+    tables::storage_fault,
+};
 
 /// Files with more hidden rows, not yet committed.
 #[derive(Debug, Default)]
@@ -88,31 +91,13 @@ impl DeltaLake {
         snapshot: &TableSnapshot,
         file: &AddFile,
     ) -> Result<BTreeSet<u64>, LakeError> {
-        let Some(vector) = &file.deletion_vector else { return Ok(BTreeSet::new()) };
-        let fail = |error| self.vector_fault("read a deletion vector of", snapshot, error);
-        let storage_type = match vector.storage_type.as_str() {
-            "i" => DeletionVectorStorageType::Inline,
-            "p" => DeletionVectorStorageType::PersistedAbsolute,
-            _ => DeletionVectorStorageType::PersistedRelative,
-        };
-        let descriptor = DeletionVectorDescriptor::try_new(
-            storage_type,
-            vector.path_or_inline_dv.clone(),
-            vector.offset,
-            vector.size_in_bytes,
-            vector.cardinality,
-        )
-        .map_err(fail)?;
+        let Some(vector) = file.deletion_vector.clone() else { return Ok(BTreeSet::new()) };
         let engine = self.log_store(&snapshot.table)?.engine(None);
-        let mut root = self.location(&snapshot.table)?.clone();
-        if !root.path().ends_with('/') {
-            root.set_path(&format!("{}/", root.path()));
-        }
-        let read = move || descriptor.row_indexes(engine.storage_handler(), &root);
-        let rows = tokio::task::spawn_blocking(read)
+        let root = kernel::folder(self.location(&snapshot.table)?);
+        let read = move |engine: &dyn Engine| deleted_rows(&vector, engine, &root);
+        let rows = kernel::blocking(engine, read)
             .await
-            .map_err(|error| self.vector_fault("read a deletion vector of", snapshot, error))?
-            .map_err(fail)?;
+            .map_err(|error| self.vector_fault("read a deletion vector of", snapshot, error))?;
         Ok(rows.into_iter().collect())
     }
 
@@ -159,35 +144,5 @@ impl DeltaLake {
             Ok(location) => storage_fault(action, &snapshot.table, location, error).into(),
             Err(unknown) => unknown.into(),
         }
-    }
-}
-
-/// The bounds of a file stay true of fewer rows, but are not those of its visible rows any more.
-///
-/// The text is edited, not parsed: digits beyond a double's would be lost.
-fn with_loose_bounds(stats: &str) -> String {
-    if stats.contains("\"tightBounds\"") {
-        return stats.replace("\"tightBounds\":true", "\"tightBounds\":false");
-    }
-    match stats.trim_end().strip_suffix('}') {
-        Some("{") => "{\"tightBounds\":false}".to_owned(),
-        Some(inner) => format!("{inner},\"tightBounds\":false}}"),
-        None => stats.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::with_loose_bounds;
-
-    #[test]
-    fn bounds_become_loose_and_digits_stay() {
-        let stats = r#"{"numRecords":2,"minValues":{"d":9999999999999999999999.12}}"#;
-        assert_eq!(
-            with_loose_bounds(stats),
-            r#"{"numRecords":2,"minValues":{"d":9999999999999999999999.12},"tightBounds":false}"#
-        );
-        assert_eq!(with_loose_bounds(r#"{"tightBounds":true}"#), r#"{"tightBounds":false}"#);
-        assert_eq!(with_loose_bounds("{}"), r#"{"tightBounds":false}"#);
     }
 }

@@ -189,9 +189,10 @@ impl Part {
 
 #[cfg(test)]
 mod tests {
-    use arrow::datatypes::{DataType, Field, Schema};
+    use arrow::datatypes::{DataType, Schema};
 
     use super::{ColumnMapping, column_type, join_name, leaves, parse_list, split_name};
+    use crate::testing::mapped_field as mapped;
 
     fn strings(path: &[&str]) -> Vec<String> {
         path.iter().map(|part| (*part).to_owned()).collect()
@@ -212,14 +213,6 @@ mod tests {
         }
         assert_eq!(parse_list(""), Vec::<Vec<String>>::new());
         assert_eq!(parse_list(" , ,a"), [strings(&["a"])]);
-    }
-
-    fn mapped(name: &str, data_type: DataType, id: i32) -> Field {
-        let metadata = [
-            ("delta.columnMapping.id".to_owned(), id.to_string()),
-            ("delta.columnMapping.physicalName".to_owned(), format!("col-{id}")),
-        ];
-        Field::new(name, data_type, true).with_metadata(metadata.into())
     }
 
     #[test]

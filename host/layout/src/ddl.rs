@@ -115,9 +115,7 @@ pub fn resolved(
     cluster_by: &[String],
 ) -> Result<Vec<String>, LayoutError> {
     let table = snapshot.table.to_string();
-    if let Some(reason) = snapshot.write_refusal() {
-        return Err(LayoutError::Protected { table, reason });
-    }
+    snapshot.refuse(snapshot.write_refusal())?;
     if cluster_by.len() > MAX_COLUMNS {
         return Err(LayoutError::TooManyColumns {
             table,

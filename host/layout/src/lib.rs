@@ -56,7 +56,7 @@ pub use optimize::{
     BinReport, DEFAULT_FILE_SIZE, MAX_ATTEMPTS, OptimizeOptions, OptimizeReport, engine_info,
     optimize,
 };
-pub use select::{Bin, Reason, Selection, SelectionPolicy, select};
+pub use select::{Bin, Reason, Selection, SelectionPolicy, pending_bytes, select};
 pub use settings::ClusteringSettings;
 pub use sizing::FileSizing;
 pub use snapshot::{DEFAULT_CHECKPOINT_INTERVAL, TableSnapshot};

@@ -97,9 +97,7 @@ pub async fn optimize(
     while attempt <= MAX_ATTEMPTS {
         let mut snapshot = TableSnapshot { clock_ms, ..lake.snapshot(table).await? };
         report.version = report.version.max(snapshot.version);
-        if let Some(reason) = snapshot.write_refusal() {
-            return Err(LayoutError::Protected { table: table.to_string(), reason });
-        }
+        snapshot.refuse(snapshot.write_refusal())?;
         let target = snapshot.target_file_size(options.default_file_size);
         // What this run has written is in order, and must not look like something left to do.
         let is_done = |file: &AddFile| file.tag(zcube::REWRITE).is_some_and(|r| done.contains(r));

@@ -189,9 +189,7 @@ pub fn set_actions(
 ) -> Result<Vec<Action>, LayoutError> {
     let table = snapshot.table.to_string();
     check(&table, properties, false)?;
-    if let Some(reason) = snapshot.write_refusal() {
-        return Err(LayoutError::Protected { table, reason });
-    }
+    snapshot.refuse(snapshot.write_refusal())?;
     let mut after = snapshot.clone();
     after.properties.extend(properties.clone());
     if after.properties == snapshot.properties {

@@ -6,7 +6,7 @@ use arrow::datatypes::SchemaRef;
 use lakebed_model::{Bytes, TableName};
 
 use crate::{
-    ColumnMapping, FileReader, RowTrackingColumns,
+    ColumnMapping, FileReader, LayoutError, RowTrackingColumns,
     action::{AddFile, DomainMetadata, Protocol},
 };
 
@@ -181,6 +181,17 @@ impl TableSnapshot {
             return Some(reason.to_owned());
         }
         None
+    }
+
+    /// Turns a reason against a change into the error that ends it.
+    ///
+    /// # Errors
+    /// Fails when there is a reason.
+    pub fn refuse(&self, reason: Option<String>) -> Result<(), LayoutError> {
+        match reason {
+            Some(reason) => Err(LayoutError::Protected { table: self.table.to_string(), reason }),
+            None => Ok(()),
+        }
     }
 
     /// Lists the features that bind writers and that this engine does not know how to keep, sorted.

@@ -343,6 +343,16 @@ pub fn snapshot(cluster_by: &[&str], files: Vec<AddFile>) -> TableSnapshot {
     }
 }
 
+/// Builds a field that column mapping calls `col-ID` in files.
+#[must_use]
+pub fn mapped_field(name: &str, data_type: DataType, id: i32) -> Field {
+    let metadata = [
+        ("delta.columnMapping.id".to_owned(), id.to_string()),
+        ("delta.columnMapping.physicalName".to_owned(), format!("col-{id}")),
+    ];
+    Field::new(name, data_type, true).with_metadata(metadata.into())
+}
+
 /// Builds a file that nobody clustered, with 100 rows.
 #[must_use]
 pub fn plain_file(path: &str, size: u64) -> AddFile {

@@ -145,6 +145,19 @@ pub struct Selection {
     pub bins: Vec<Bin>,
 }
 
+/// Sums the files that OPTIMIZE FULL would rewrite: those that do not follow the declared columns yet,
+/// none where none are declared.
+///
+/// # Errors
+/// Fails as [`select`].
+pub fn pending_bytes(snapshot: &TableSnapshot, target: Bytes) -> Result<Bytes, LayoutError> {
+    if snapshot.cluster_by().is_empty() {
+        return Ok(Bytes(0));
+    }
+    let selection = select(snapshot, &SelectionPolicy::new(true, target))?;
+    Ok(selection.bins.iter().map(Bin::bytes).sum())
+}
+
 /// Selects files and packs them into bins.
 ///
 /// # Errors

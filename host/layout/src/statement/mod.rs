@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 
 use arrow::datatypes::{DataType, Field};
 
-use crate::{LayoutError, TableSnapshot, columns::join_name};
+use lakebed_model::TableName;
+
+use crate::{LayoutError, columns::join_name};
 use reader::Reader;
 
 /// A table as a statement names it.
@@ -181,9 +183,9 @@ impl OptimizeClauses {
     ///
     /// # Errors
     /// Fails with Delta's error class.
-    pub fn check(&self, snapshot: &TableSnapshot) -> Result<(), LayoutError> {
+    pub fn check(&self, table: &TableName) -> Result<(), LayoutError> {
         let refuse = |statement: String, class, reason: &str| {
-            let table = snapshot.table.to_string();
+            let table = table.to_string();
             Err(LayoutError::NotAllowed { statement, table, class, reason: reason.to_owned() })
         };
         if let Some(predicate) = &self.predicate {

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use arrow::datatypes::Schema;
 use lakebed_lake::{DeltaLake, DmlReport, NewTable};
 use lakebed_layout::{
-    AlterOutcome, Lake, LayoutError, alter_clustering, set_properties as set,
+    AlterOutcome, ColumnMapping, Lake, LayoutError, alter_clustering, set_properties as set,
     statement::{CreateTable, TableReference},
     vacuum::VacuumOptions,
 };
@@ -190,8 +190,7 @@ pub(super) async fn drop_column(
 ) -> Result<(), Error> {
     let snapshot = lake.snapshot(table).await?;
     let is_key = snapshot.cluster_by().iter().any(|key| key.eq_ignore_ascii_case(column));
-    let mode = snapshot.properties.get("delta.columnMapping.mode").map_or("none", String::as_str);
-    let (class, reason) = if mode == "none" {
+    let (class, reason) = if snapshot.column_mapping() == ColumnMapping::None {
         (
             "DELTA_UNSUPPORTED_DROP_COLUMN",
             "the table has no column mapping, so its files would keep the column",

@@ -12,7 +12,7 @@ use arrow::{
 use clap::Args;
 use lakebed_lake::DeltaLake;
 use lakebed_layout::{
-    BinReport, Lake, optimize,
+    BinReport, optimize,
     statement::{OptimizeClauses, Statement, TableReference},
 };
 use lakebed_model::TableName;
@@ -139,7 +139,7 @@ async fn run_optimize(
     clauses: &OptimizeClauses,
     output: &mut Output,
 ) -> Result<(), Error> {
-    clauses.check(&lake.snapshot(table).await?)?;
+    clauses.check(table)?;
     let extent = if clauses.full { Extent::Full } else { Extent::Incremental };
     let options = pipeline.optimize_options(extent)?;
     let report = optimize(lake, lake, table, &options).await?;
