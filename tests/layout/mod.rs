@@ -6,6 +6,7 @@ mod faults;
 mod kept;
 #[cfg(unix)]
 mod kill;
+mod memory;
 mod metadata;
 mod model;
 mod planning;

@@ -106,14 +106,20 @@ impl Default for PlanSection {
     }
 }
 
+/// Least memory of the engine where nobody says another.
+const DEFAULT_MEMORY_MIN: Bytes = Bytes(256 << 20);
+
 /// `[engine]`
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EngineSection {
     /// Threads; all cores by default.
     pub threads: Option<NonZeroUsize>,
-    /// Memory of sorts and joins before they spill, such as `4GiB`.
+    /// Memory of sorts and joins before they spill, such as `4GiB`; a quarter of the machine's by
+    /// default.
     pub memory: Option<String>,
+    /// Folder that sorts and joins spill to; the system's for temporary files by default.
+    pub spill_folder: Option<PathBuf>,
     /// Size of a file where a table does not say (`delta.targetFileSize`), such as `128MiB`; by the
     /// table's size where this is not set either.
     pub file_size: Option<String>,
@@ -249,12 +255,16 @@ impl Config {
         })
     }
 
-    /// Returns the engine's memory, where set.
+    /// Returns the engine's memory: as set, or a quarter of what this process may use.
     ///
     /// # Errors
     /// Fails when it is no size.
-    pub fn engine_memory(&self) -> Result<Option<Bytes>, ConfigError> {
-        size("engine.memory", self.engine.memory.as_deref())
+    pub fn engine_memory(&self) -> Result<Bytes, ConfigError> {
+        let set = size("engine.memory", self.engine.memory.as_deref())?;
+        match set {
+            Some(memory) => Ok(memory),
+            None => Ok(Bytes((usable_memory() / 4).max(DEFAULT_MEMORY_MIN.0))),
+        }
     }
 
     /// Returns how files are sized where a table does not say.
@@ -271,6 +281,15 @@ impl Config {
     pub fn resolve(&self, path: &Path) -> PathBuf {
         self.folder.join(path)
     }
+}
+
+/// Returns the memory that this process may use: the machine's, or less in a container.
+fn usable_memory() -> u64 {
+    let kind = sysinfo::RefreshKind::nothing()
+        .with_memory(sysinfo::MemoryRefreshKind::nothing().with_ram());
+    let system = sysinfo::System::new_with_specifics(kind);
+    let limit = system.cgroup_limits().map_or(u64::MAX, |limits| limits.total_memory);
+    system.total_memory().min(limit)
 }
 
 fn size(key: &'static str, text: Option<&str>) -> Result<Option<Bytes>, ConfigError> {

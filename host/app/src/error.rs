@@ -5,7 +5,7 @@ use std::{error::Error as StdError, path::PathBuf};
 use arrow::error::ArrowError;
 use lakebed_collect::CollectError;
 use lakebed_graph::GraphError;
-use lakebed_lake::{LakeError, is_out_of_memory, is_violation};
+use lakebed_lake::{Interrupted, LakeError, is_out_of_memory, is_violation};
 use lakebed_layout::{LakeFault, LayoutError};
 use lakebed_model::Bytes;
 use lakebed_plan::PlanError;
@@ -128,6 +128,8 @@ pub enum Remedy {
     FixInput,
     /// A limit, budget, guard or protection said no.
     Allow,
+    /// Somebody pressed Ctrl-C.
+    Again,
     /// Tell us.
     Report,
 }
@@ -141,6 +143,8 @@ impl Remedy {
             Self::FixInput => 2,
             Self::Allow => 3,
             Self::Retry | Self::Replan => 4,
+            // What a shell reports for a program that SIGINT ended.
+            Self::Again => 130,
         }
     }
 
@@ -153,6 +157,7 @@ impl Remedy {
             Self::Allow => "refused",
             Self::Retry => "transient",
             Self::Replan => "conflict",
+            Self::Again => "interrupted",
         }
     }
 }
@@ -161,6 +166,10 @@ impl Error {
     /// Says who can mend it and what to do, as one sentence.
     #[must_use]
     pub fn remedy(&self) -> (Remedy, String) {
+        if chain(self).any(|cause| cause.is::<Interrupted>()) {
+            let help = "run it again: what was not committed yet was deleted".to_owned();
+            return (Remedy::Again, help);
+        }
         match self {
             Self::Collect(error) => (Remedy::FixInput, collect_help(error)),
             Self::Config(error) => (Remedy::FixInput, error.help()),
@@ -369,6 +378,9 @@ fn lake_remedy(error: &LakeError) -> (Remedy, String) {
         LakeError::Location { .. } => {
             (Remedy::FixInput, "give a folder or a URL such as file:///lake/orders".to_owned())
         }
+        LakeError::SpillFolder { .. } => {
+            (Remedy::FixInput, "give --spill-dir a folder that may be written".to_owned())
+        }
         LakeError::TableExists { .. } => {
             (Remedy::FixInput, "choose an empty folder, or remove the table first".to_owned())
         }
@@ -398,7 +410,7 @@ fn fault_remedy(fault: &LakeFault) -> (Remedy, String) {
 fn memory_help() -> (Remedy, String) {
     (
         Remedy::Allow,
-        "raise memory under [engine] in lakebed.toml, or lower threads there; nothing was lost"
+        "raise --memory-limit, or lower threads under [engine] in lakebed.toml; nothing was lost"
             .to_owned(),
     )
 }

@@ -100,9 +100,9 @@ impl Pipeline {
         if let Some(threads) = config.engine.threads {
             options.threads = threads;
         }
-        if let Some(memory) = config.engine_memory()? {
-            options.memory = memory;
-        }
+        options.memory = config.engine_memory()?;
+        options.spill_folder =
+            config.engine.spill_folder.as_deref().map(|folder| config.resolve(folder));
         let mut lake = DeltaLake::new(options)?.with_plugins(Arc::new(plugins.clone()));
         if let Some(folder) = &config.lake.folder {
             lake.add_folder(&config.resolve(folder))?;
@@ -244,6 +244,7 @@ impl Pipeline {
         applied: &mut Vec<AppliedAction>,
     ) -> Result<(), Error> {
         let bar = self.progress.bar("rewriting tables", actions.len());
+        let _rows = self.progress.rewrites(self.lake.meter());
         for action in actions {
             bar.set_message(format!("{} by ({})", action.table, action.to.cluster_by.join(", ")));
             let altered =

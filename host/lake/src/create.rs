@@ -313,6 +313,7 @@ impl DeltaLake {
             column_mapping: naming.column_mapping,
             row_group_rows: self.options.row_group_rows,
             threads: self.options.threads.get(),
+            meter: Arc::clone(&self.options.meter),
             tags: BTreeMap::new(),
             clustering_provider: None,
             modification_time: now.epoch_ms(),

@@ -64,6 +64,15 @@ pub enum LakeError {
         /// Why not.
         reason: String,
     },
+    /// There is no folder to spill to.
+    #[error("open folder `{folder}` to spill to")]
+    SpillFolder {
+        /// As given.
+        folder: String,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
     /// The table exists already.
     #[error("create table `{table}`: {location} holds a Delta table already")]
     TableExists {

@@ -51,7 +51,7 @@ pub(crate) fn to_physical(batch: &RecordBatch, schema: &SchemaRef) -> Result<Rec
 }
 
 /// Puts the same values under other names of nested fields.
-fn retyped(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
+pub(crate) fn retyped(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     if array.data_type() == data_type {
         return Ok(Arc::clone(array));
     }

@@ -24,19 +24,20 @@ use lakebed_model::{Instant, Literal};
 /// Characters of a string bound: delta-spark's `stringPrefixLength`.
 const PREFIX_CHARS: usize = 32;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Leaf {
     path: Vec<String>,
     /// The path under which the statistics stand.
     physical: Vec<String>,
-    bounds: Option<(MinAccumulator, MaxAccumulator)>,
+    /// Smallest and largest value so far; none where the type has no bounds.
+    bounds: Option<(ScalarValue, ScalarValue)>,
     /// Whether a NaN was seen, which engines put above every number.
     has_nan: bool,
     null_count: u64,
 }
 
 /// Collects statistics over the batches of one file.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct StatsCollector {
     leaves: Vec<Leaf>,
     rows: u64,
@@ -58,10 +59,8 @@ impl StatsCollector {
             })
             .map(|(path, physical, data_type)| {
                 let bounds = if ddl::is_orderable(&data_type) {
-                    Some((
-                        MinAccumulator::try_new(&data_type)?,
-                        MaxAccumulator::try_new(&data_type)?,
-                    ))
+                    let none = ScalarValue::try_from(&data_type)?;
+                    Some((none.clone(), none))
                 } else {
                     None
                 };
@@ -73,14 +72,60 @@ impl StatsCollector {
 
     /// Takes in a batch.
     pub(crate) fn update(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.rows += u64::try_from(batch.num_rows()).unwrap_or(u64::MAX);
-        for leaf in &mut self.leaves {
-            let Some(values) = leaf_array(batch, &leaf.path) else { continue };
+        self.add_rows(batch.num_rows());
+        for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+            self.update_column(field.name(), column)?;
+        }
+        Ok(())
+    }
+
+    /// Counts rows whose values come column by column.
+    pub(crate) fn add_rows(&mut self, rows: usize) {
+        self.rows += u64::try_from(rows).unwrap_or(u64::MAX);
+    }
+
+    /// Returns how many rows were counted.
+    pub(crate) const fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Takes in values of one column, by the table's name for it.
+    pub(crate) fn update_column(&mut self, name: &str, column: &ArrayRef) -> Result<()> {
+        for leaf in
+            self.leaves.iter_mut().filter(|leaf| leaf.path.first().is_some_and(|p| p == name))
+        {
+            let Some(values) = nested_array(column, &leaf.path[1..]) else { continue };
             leaf.null_count += u64::try_from(values.null_count()).unwrap_or(u64::MAX);
             leaf.has_nan |= has_nan(&values);
-            if let Some((min, max)) = &mut leaf.bounds {
+            if let Some((least, largest)) = &mut leaf.bounds {
+                let mut min = MinAccumulator::try_new(values.data_type())?;
+                let mut max = MaxAccumulator::try_new(values.data_type())?;
+                min.update_batch(&[least.to_array()?])?;
                 min.update_batch(std::slice::from_ref(&values))?;
+                max.update_batch(&[largest.to_array()?])?;
                 max.update_batch(std::slice::from_ref(&values))?;
+                (*least, *largest) = (min.evaluate()?, max.evaluate()?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in what another collector of the same columns saw.
+    pub(crate) fn merge(&mut self, other: Self) -> Result<()> {
+        self.rows += other.rows;
+        for (leaf, other) in self.leaves.iter_mut().zip(other.leaves) {
+            leaf.null_count += other.null_count;
+            leaf.has_nan |= other.has_nan;
+            if let (Some((least, largest)), Some((low, high))) = (&mut leaf.bounds, other.bounds) {
+                let mut min = MinAccumulator::try_new(&least.data_type())?;
+                let mut max = MaxAccumulator::try_new(&largest.data_type())?;
+                for value in [&*least, &low] {
+                    min.update_batch(&[value.to_array()?])?;
+                }
+                for value in [&*largest, &high] {
+                    max.update_batch(&[value.to_array()?])?;
+                }
+                (*least, *largest) = (min.evaluate()?, max.evaluate()?);
             }
         }
         Ok(())
@@ -95,18 +140,17 @@ impl StatsCollector {
     }
 
     /// Renders the statistics.
-    pub(crate) fn finish(mut self) -> Result<String> {
+    pub(crate) fn finish(self) -> Result<String> {
         let mut mins = Object::default();
         let mut maxs = Object::default();
         let mut nulls = Object::default();
-        for leaf in &mut self.leaves {
+        for leaf in &self.leaves {
             nulls.set(&leaf.physical, leaf.null_count.to_string());
-            if let Some((min, max)) = &mut leaf.bounds {
-                if let Some(text) = render(&min.evaluate()?, Side::Min) {
+            if let Some((min, max)) = &leaf.bounds {
+                if let Some(text) = render(min, Side::Min) {
                     mins.set(&leaf.physical, text);
                 }
-                let max = max.evaluate()?;
-                if let Some(text) = render(&max, Side::Max).filter(|_| !leaf.has_nan) {
+                if let Some(text) = render(max, Side::Max).filter(|_| !leaf.has_nan) {
                     maxs.set(&leaf.physical, text);
                 }
             }
@@ -167,8 +211,12 @@ fn has_nan(values: &ArrayRef) -> bool {
 /// Finds a leaf's values; a null struct makes its leaves null.
 pub(crate) fn leaf_array(batch: &RecordBatch, path: &[String]) -> Option<ArrayRef> {
     let (first, rest) = path.split_first()?;
-    let mut array = ArrayRef::clone(batch.column_by_name(first)?);
-    for name in rest {
+    nested_array(batch.column_by_name(first)?, rest)
+}
+
+fn nested_array(column: &ArrayRef, path: &[String]) -> Option<ArrayRef> {
+    let mut array = ArrayRef::clone(column);
+    for name in path {
         let parent: &StructArray = array.as_struct_opt()?;
         let child = parent.column_by_name(name)?;
         let nulls = NullBuffer::union(parent.nulls(), child.nulls());

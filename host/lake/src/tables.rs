@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     fmt,
     num::NonZeroUsize,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -23,7 +23,7 @@ use lakebed_model::{Bytes, Instant, TableName};
 use parquet::errors::ParquetError;
 use url::Url;
 
-use crate::{LakeError, snapshot, versions::Version};
+use crate::{LakeError, meter::Meter, snapshot, versions::Version};
 
 /// Resources of a lake.
 #[derive(Debug, Clone)]
@@ -32,8 +32,12 @@ pub struct LakeOptions {
     pub threads: NonZeroUsize,
     /// Memory of sorts and joins before they spill.
     pub memory: Bytes,
-    /// Rows in a Parquet row group.
+    /// Where sorts and joins spill to; none for the system's folder of temporary files.
+    pub spill_folder: Option<PathBuf>,
+    /// Most rows of a Parquet row group.
     pub row_group_rows: usize,
+    /// Counts the rows of rewrites, and stops them.
+    pub meter: Arc<Meter>,
 }
 
 impl Default for LakeOptions {
@@ -41,7 +45,9 @@ impl Default for LakeOptions {
         Self {
             threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
             memory: Bytes(4 << 30),
+            spill_folder: None,
             row_group_rows: 1 << 20,
+            meter: Arc::default(),
         }
     }
 }
@@ -75,14 +81,24 @@ impl DeltaLake {
     /// Fails when the engine's runtime cannot be set up, for instance without a folder to spill to.
     pub fn new(options: LakeOptions) -> Result<Self, LakeError> {
         let memory = usize::try_from(options.memory.0).unwrap_or(usize::MAX);
-        let runtime = RuntimeEnvBuilder::new()
-            .with_memory_pool(Arc::new(FairSpillPool::new(memory)))
-            .build_arc()
-            .map_err(|source| LakeError::Engine {
-                action: "set up the engine for",
-                table: "*".to_owned(),
+        if let Some(folder) = &options.spill_folder {
+            std::fs::create_dir_all(folder).map_err(|source| LakeError::SpillFolder {
+                folder: folder.display().to_string(),
                 source,
             })?;
+        }
+        let mut runtime = RuntimeEnvBuilder::new()
+            .with_memory_pool(Arc::new(FairSpillPool::new(memory)))
+            // The disk itself is the limit: a figure of ours would only fail earlier.
+            .with_max_temp_directory_size(u64::MAX);
+        if let Some(folder) = &options.spill_folder {
+            runtime = runtime.with_temp_file_path(folder);
+        }
+        let runtime = runtime.build_arc().map_err(|source| LakeError::Engine {
+            action: "set up the engine for",
+            table: "*".to_owned(),
+            source,
+        })?;
         #[expect(clippy::disallowed_methods, reason = "durations in reports start here")]
         let started = std::time::Instant::now();
         Ok(Self {
@@ -93,6 +109,12 @@ impl DeltaLake {
             started,
             checkpoint_intervals: Arc::default(),
         })
+    }
+
+    /// Returns what counts this lake's rewrites, and stops them.
+    #[must_use]
+    pub const fn meter(&self) -> &Arc<Meter> {
+        &self.options.meter
     }
 
     /// Gives the lake the plugins that iterator chains may name.

@@ -34,6 +34,7 @@ use tokio::{
 };
 
 use crate::{
+    meter::Meter,
     physical::{physical_schema, to_physical},
     stats::StatsCollector,
 };
@@ -68,6 +69,8 @@ pub(crate) struct WriteSpec {
     pub(crate) row_group_rows: usize,
     /// Files encoded at once.
     pub(crate) threads: usize,
+    /// Counts the rows, and says when to stop.
+    pub(crate) meter: Arc<Meter>,
     /// `add.tags`
     pub(crate) tags: BTreeMap<String, String>,
     /// `add.clusteringProvider`
@@ -116,11 +119,13 @@ pub(crate) async fn write_files(
     cut: Cut<'_>,
     spec: &WriteSpec,
 ) -> Result<Written> {
+    let running = spec.meter.begin(None);
     let mut begun = Begun::default();
     let result = Box::pin(write_all(stream, cut, spec, &mut begun)).await;
     if result.is_err() {
         discard(begun, spec).await;
     }
+    drop(running);
     result
 }
 
@@ -156,6 +161,9 @@ async fn write_all(
     let mut rows = 0;
     while let Some(batch) = stream.next().await {
         let batch = conform(&batch?, &spec.schema)?;
+        spec.meter.check()?;
+        spec.meter.read(batch.num_rows());
+        spec.meter.write(batch.num_rows());
         rows += count(batch.num_rows());
         let mut offset = 0;
         while offset < batch.num_rows() {
@@ -269,7 +277,7 @@ async fn encode(
     })
 }
 
-fn properties(rows: u64, schema: &Schema, spec: &WriteSpec) -> WriterProperties {
+pub(crate) fn properties(rows: u64, schema: &Schema, spec: &WriteSpec) -> WriterProperties {
     let page_rows = (rows / PAGES_PER_FILE).clamp(PAGE_ROWS_MIN, PAGE_ROWS_MAX);
     let page_rows = usize::try_from(page_rows).unwrap_or(usize::MAX);
     let common = WriterProperties::builder()

@@ -3,13 +3,17 @@
 //! 1. A sample of each key column is sorted; a value's rank is the share of sample rows below it,
 //!    scaled to [`BITS`] bits. Skewed numbers and strings spread evenly that way, nulls come first.
 //! 2. The ranks of two to four columns become one Hilbert index
-//!    ([`lakebed_plan::curve::hilbert_index`], the same function the planner simulates with).
+//!    ([`lakebed_plan::curve::hilbert_index`], the same function the planner simulates with,
+//!    here by [`HilbertTables`]).
 
 use arrow::{
     array::{ArrayRef, UInt64Array},
     error::ArrowError,
-    row::{OwnedRow, RowConverter, SortField},
 };
+
+use lakebed_plan::curve::HilbertTables;
+
+use crate::ordinal::{self, Ordinals};
 
 /// Bits of each coordinate, as the simulator has them: four columns fill a 64-bit key.
 pub use lakebed_plan::curve::DEFAULT_BITS as BITS;
@@ -17,20 +21,36 @@ pub use lakebed_plan::curve::DEFAULT_BITS as BITS;
 /// Maps values of one column to ranks.
 #[derive(Debug)]
 struct ColumnRanks {
-    converter: RowConverter,
-    /// Distinct sample values, ascending.
-    values: Vec<OwnedRow>,
-    /// Rank of the value at the same position.
+    known: Known,
+    /// Rank of the known value at the same position.
     ranks: Vec<u32>,
+    /// Rank of nulls.
+    null: u32,
     /// Rank of everything above the last value.
     above: u32,
+}
+
+/// Distinct values of a sample, ascending.
+#[derive(Debug)]
+enum Known {
+    Numbers { values: Vec<u64>, index: RadixIndex },
+    Bytes { values: Vec<Box<[u8]>>, prefixes: Vec<u64>, index: RadixIndex, skip: usize },
+}
+
+/// Finds where in a sorted list a number lies: its leading bits narrow the search to a few values.
+#[derive(Debug)]
+struct RadixIndex {
+    least: u64,
+    shift: u32,
+    /// First position whose value has at least these leading bits; one more at the end.
+    starts: Vec<u32>,
 }
 
 /// Computes Hilbert keys for batches of one rewrite: the same ranks for all of them.
 #[derive(Debug)]
 pub struct CurveKeys {
     columns: Vec<ColumnRanks>,
-    bits: u32,
+    tables: HilbertTables,
 }
 
 impl CurveKeys {
@@ -42,8 +62,9 @@ impl CurveKeys {
         let columns = samples
             .iter()
             .map(|sample| ColumnRanks::from_sample(sample, bits))
-            .collect::<Result<_, _>>()?;
-        Ok(Self { columns, bits })
+            .collect::<Result<Vec<_>, _>>()?;
+        let tables = HilbertTables::new(columns.len().max(1), bits);
+        Ok(Self { columns, tables })
     }
 
     /// Computes one key per row.
@@ -71,7 +92,7 @@ impl CurveKeys {
                 for (coordinate, column) in point.iter_mut().zip(&ranks) {
                     *coordinate = column[row];
                 }
-                lakebed_plan::curve::hilbert_index(&point, self.bits)
+                self.tables.index(&point)
             })
             .collect::<Vec<u64>>()
             .into())
@@ -80,33 +101,118 @@ impl CurveKeys {
 
 impl ColumnRanks {
     fn from_sample(sample: &ArrayRef, bits: u32) -> Result<Self, ArrowError> {
-        let converter = RowConverter::new(vec![SortField::new(sample.data_type().clone())])?;
-        let rows = converter.convert_columns(std::slice::from_ref(sample))?;
-        let mut order: Vec<usize> = (0..rows.num_rows()).collect();
-        order.sort_unstable_by(|a, b| rows.row(*a).cmp(&rows.row(*b)));
-        let total = order.len() as u64;
+        let ordinals = Ordinals::of(sample)?;
+        let total = ordinals.len() as u64;
         let rank = |below: usize| lakebed_plan::curve::quantize(below as u64, total, bits);
-        let mut values: Vec<OwnedRow> = Vec::new();
+        let mut order: Vec<usize> =
+            (0..ordinals.len()).filter(|row| !ordinals.is_null(*row)).collect();
+        order.sort_unstable_by(|a, b| ordinals.compare(*a, &ordinals, *b));
+        let nulls = ordinals.len() - order.len();
+        let mut distinct: Vec<usize> = Vec::new();
         let mut ranks = Vec::new();
-        for (below, index) in order.iter().enumerate() {
-            let row = rows.row(*index);
-            if values.last().is_none_or(|last| last.row() != row) {
-                values.push(row.owned());
-                ranks.push(rank(below));
+        for (below, row) in order.into_iter().enumerate() {
+            let is_new =
+                distinct.last().is_none_or(|last| ordinals.compare(*last, &ordinals, row).is_ne());
+            if is_new {
+                distinct.push(row);
+                ranks.push(rank(nulls + below));
             }
         }
-        Ok(Self { converter, values, ranks, above: rank(order.len()) })
+        let known = Known::new(&ordinals, &distinct);
+        Ok(Self { known, ranks, null: rank(0), above: rank(ordinals.len()) })
     }
 
     fn ranks_of(&self, column: &ArrayRef) -> Result<Vec<u32>, ArrowError> {
-        let rows = self.converter.convert_columns(std::slice::from_ref(column))?;
-        Ok(rows
-            .iter()
-            .map(|row| {
-                let position = self.values.partition_point(|value| value.row() < row);
-                self.ranks.get(position).copied().unwrap_or(self.above)
-            })
-            .collect())
+        let ordinals = Ordinals::of(column)?;
+        let rank = |row: usize| {
+            if ordinals.is_null(row) {
+                return self.null;
+            }
+            let position = self.known.values_below(&ordinals, row);
+            self.ranks.get(position).copied().unwrap_or(self.above)
+        };
+        Ok((0..ordinals.len()).map(rank).collect())
+    }
+}
+
+impl Known {
+    fn new(ordinals: &Ordinals, distinct: &[usize]) -> Self {
+        match ordinals {
+            Ordinals::Numbers { values, .. } => {
+                let values: Vec<u64> = distinct.iter().map(|row| values[*row]).collect();
+                let index = RadixIndex::new(&values);
+                Self::Numbers { values, index }
+            }
+            Ordinals::Bytes(all) => {
+                let values: Vec<Box<[u8]>> =
+                    distinct.iter().map(|row| all.value(*row).into()).collect();
+                let skip = match values.as_slice() {
+                    [first, .., last] => first.iter().zip(last).take_while(|(a, b)| a == b).count(),
+                    _ => 0,
+                };
+                let prefixes: Vec<u64> = values.iter().map(|v| ordinal::prefix(v, skip)).collect();
+                let index = RadixIndex::new(&prefixes);
+                Self::Bytes { values, prefixes, index, skip }
+            }
+        }
+    }
+
+    /// Counts the known values that are smaller than a row's.
+    fn values_below(&self, ordinals: &Ordinals, row: usize) -> usize {
+        match (self, ordinals) {
+            (Self::Numbers { values, index }, Ordinals::Numbers { values: rows, .. }) => {
+                index.below(values, rows[row])
+            }
+            (Self::Bytes { values, prefixes, index, skip }, Ordinals::Bytes(rows)) => {
+                let wanted = rows.value(row);
+                // What does not begin as all known values do lies below or above all of them.
+                if let Some(first) = values.first() {
+                    let common = &first[..*skip];
+                    let begin = &wanted[..wanted.len().min(*skip)];
+                    if begin != common {
+                        return if begin < common { 0 } else { values.len() };
+                    }
+                }
+                let prefix = ordinal::prefix(wanted, *skip);
+                let from = index.below(prefixes, prefix);
+                let alike = prefixes[from..].partition_point(|known| *known == prefix);
+                from + values[from..from + alike].partition_point(|known| **known < *wanted)
+            }
+            _ => 0,
+        }
+    }
+}
+
+impl RadixIndex {
+    /// Leading bits that are looked up.
+    const BITS: u32 = 14;
+
+    fn new(values: &[u64]) -> Self {
+        let least = values.first().copied().unwrap_or(0);
+        let span = values.last().map_or(0, |last| last - least);
+        let shift = (u64::BITS - span.leading_zeros()).saturating_sub(Self::BITS);
+        let mut starts: Vec<u32> = Vec::new();
+        for (position, value) in values.iter().enumerate() {
+            let bucket = usize::try_from((value - least) >> shift).unwrap_or(usize::MAX);
+            while starts.len() <= bucket {
+                starts.push(u32::try_from(position).unwrap_or(u32::MAX));
+            }
+        }
+        starts.push(u32::try_from(values.len()).unwrap_or(u32::MAX));
+        Self { least, shift, starts }
+    }
+
+    /// Counts the values smaller than one.
+    fn below(&self, values: &[u64], wanted: u64) -> usize {
+        let Some(offset) = wanted.checked_sub(self.least) else { return 0 };
+        let bucket = usize::try_from(offset >> self.shift).unwrap_or(usize::MAX);
+        match (self.starts.get(bucket), self.starts.get(bucket.saturating_add(1))) {
+            (Some(from), Some(to)) => {
+                let (from, to) = (*from as usize, *to as usize);
+                from + values[from..to].partition_point(|value| *value < wanted)
+            }
+            _ => values.len(),
+        }
     }
 }
 

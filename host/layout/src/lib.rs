@@ -24,6 +24,7 @@ mod iterators;
 mod lake;
 pub mod log_files;
 mod optimize;
+pub mod ordinal;
 mod overlap;
 pub mod properties;
 #[cfg(test)]

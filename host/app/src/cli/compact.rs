@@ -111,7 +111,9 @@ pub(super) async fn run(
         default_file_size: pipeline.config.file_size()?,
         now: pipeline.now,
     };
+    let rows = pipeline.progress.rewrites(pipeline.lake.meter());
     let report = compact(&pipeline.lake, &pipeline.lake, &table, &options).await?;
+    drop(rows);
     print(&report, output)
 }
 

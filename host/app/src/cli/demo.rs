@@ -8,7 +8,7 @@ use lakebed_model::Bytes;
 use super::{
     Global, Output, graph,
     output::{Align, parse_summary},
-    plan, progress,
+    plan, set_up,
 };
 use crate::{
     config::Config,
@@ -17,7 +17,6 @@ use crate::{
         demo::{DemoReport, run as run_demo, templates},
         replay::{now, ratio},
     },
-    pipeline::Pipeline,
 };
 
 #[derive(Debug, Args)]
@@ -49,7 +48,7 @@ pub(super) async fn run(
     let mut config = Config::load(global.config.as_deref())?;
     config.lake.folder = Some(folder.clone());
     config.tables.clear();
-    let mut pipeline = Pipeline::new(config, progress(global))?;
+    let mut pipeline = set_up(config, global)?;
     let mut report = Box::pin(run_demo(&mut pipeline, &folder, arguments.scale_factor)).await?;
     report.view.folder = temporary.is_none().then(|| folder.display().to_string());
     if output.is_json() {

@@ -7,6 +7,7 @@ mod demo;
 mod drift;
 mod explain;
 mod graph;
+mod interrupt;
 mod output;
 mod plan;
 mod plugin;
@@ -52,6 +53,13 @@ struct Global {
     /// Take the tables from this folder's subfolders (overrides the configuration)
     #[arg(long, global = true, value_name = "FOLDER")]
     lake: Option<PathBuf>,
+    /// Memory of sorts, joins and rewrites before they spill to disk, such as `4GiB` (a quarter of
+    /// the machine's by default)
+    #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size)]
+    memory_limit: Option<Bytes>,
+    /// Folder that sorts, joins and rewrites spill to (the system's for temporary files by default)
+    #[arg(long, global = true, value_name = "FOLDER")]
+    spill_dir: Option<PathBuf>,
     /// Log more (`-v` stages, `-vv` decisions)
     #[arg(short, long, global = true, action = ArgAction::Count)]
     verbose: u8,
@@ -164,7 +172,22 @@ fn pipeline(global: &Global) -> Result<Pipeline, Error> {
             source,
         })?);
     }
-    Pipeline::new(config, progress(global))
+    set_up(config, global)
+}
+
+/// Sets up the pipeline of a configuration, and lets Ctrl-C stop what it writes.
+fn set_up(mut config: Config, global: &Global) -> Result<Pipeline, Error> {
+    if let Some(memory) = global.memory_limit {
+        config.engine.memory = Some(format!("{}B", memory.0));
+    }
+    if let Some(folder) = &global.spill_dir {
+        config.engine.spill_folder = Some(std::path::absolute(folder).map_err(|source| {
+            Error::File { action: "open folder to spill to", path: folder.clone(), source }
+        })?);
+    }
+    let pipeline = Pipeline::new(config, progress(global))?;
+    tokio::spawn(interrupt::watch(std::sync::Arc::clone(pipeline.lake.meter())));
+    Ok(pipeline)
 }
 
 fn progress(global: &Global) -> Progress {

@@ -142,7 +142,9 @@ async fn run_optimize(
     clauses.check(table)?;
     let extent = if clauses.full { Extent::Full } else { Extent::Incremental };
     let options = pipeline.optimize_options(extent)?;
+    let rows = pipeline.progress.rewrites(lake.meter());
     let report = optimize(lake, lake, table, &options).await?;
+    drop(rows);
     if output.is_json() {
         let bins: Vec<Value> = report.bins.iter().map(bin_view).collect();
         return output.document(&json!({

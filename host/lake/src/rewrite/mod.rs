@@ -1,46 +1,50 @@
-//! Runs a [`RewriteTask`] with DataFusion on this machine.
+//! Runs a [`RewriteTask`] on this machine: DataFusion reads, the rest is ours.
 //!
-//! 1. One scan of the key columns counts the rows and takes every n-th as the sample for ranks.
-//! 2. A second scan reads the rows, computes the curve key, sorts by it (spilling when memory is
-//!    short) and drops it again.
-//! 3. The sorted stream is cut into files of equal rows ([`crate::write`]).
+//! 1. The scan's streams are taken in ([`collect`]); what does not fit in memory is dealt out to
+//!    files on disk, a range of keys each.
+//! 2. Every row gets a key ([`keys`]), and keys are sorted ([`held`]).
+//! 3. Rows are gathered, encoded and written in that order, row group by row group ([`row_groups`]).
+
+mod collect;
+mod held;
+mod keys;
+mod row_groups;
 
 use std::sync::Arc;
 
 use arrow::{
-    array::{Array, ArrayRef, RecordBatch, UInt32Array, UInt64Array},
-    compute::{concat, take},
-    datatypes::{DataType, SchemaRef},
+    array::{RecordBatch, UInt32Array},
+    datatypes::SchemaRef,
 };
 use async_trait::async_trait;
 use datafusion::{
     catalog::TableProvider,
-    common::ScalarValue,
     error::{DataFusionError, Result},
-    logical_expr::{
-        ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, SortExpr,
-        Volatility,
-    },
-    prelude::{DataFrame, SessionContext, col},
+    prelude::{DataFrame, SessionContext},
 };
 use deltalake::{delta_datafusion::DeltaScanNext, logstore::LogStoreRef};
 use futures::StreamExt;
 use lakebed_layout::{
     ColumnMapping, Executor, ExecutorError, FileReader, InputFile, RewriteOutput, RewriteTask,
-    RowOrder, RowTrackingColumns, columns::split_name, curve::CurveKeys,
+    RowOrder, RowTrackingColumns, columns::split_name,
 };
 use lakebed_model::TableName;
 
+use self::{
+    collect::{Collected, Collector, Sampler},
+    held::SortedRows,
+    keys::{RowKeys, Sample},
+    row_groups::FileSet,
+};
 use crate::{
     DeltaLake, chain,
     files::{FileScan, FileScanSpec, with_deleted_rows},
     session,
-    write::{Cut, WriteSpec, equal_parts, write_files},
+    write::{Cut, WriteSpec, Written, equal_parts, write_files},
 };
 
 /// Rows of the sample that ranks are learned from.
 const SAMPLE_ROWS: u64 = 1 << 16;
-const KEY_COLUMN: &str = "__lakebed_curve_key";
 
 #[async_trait]
 impl Executor for DeltaLake {
@@ -70,10 +74,7 @@ impl DeltaLake {
         };
         let scan = self.scan_files(&context, request).await?;
         let schema = scan.schema();
-        let keys = task.order.keys();
         let frame = context.read_table(Arc::clone(&scan))?;
-        let (planned_rows, sample) = sample_keys(frame, &keys, task).await?;
-        let frame = context.read_table(scan)?;
         let (frame, chained) = match &task.iterators {
             None => (frame, None),
             Some(iterators) => {
@@ -82,13 +83,24 @@ impl DeltaLake {
                 (context.read_table(Arc::new(kept))?, Some(counts))
             }
         };
-        let stream = order(frame, &task.order, &sample)?.execute_stream().await?;
         let spec = self.write_spec(task, schema)?;
-        let parts = equal_parts(planned_rows, task.target_files);
-        let written = write_files(stream, Cut::Rows(&parts), &spec).await?;
+        let expected: Option<u64> = task.inputs.iter().map(|input| input.live_rows).sum();
+        let running = self.options.meter.begin(expected);
+        let written = if matches!(task.order, RowOrder::Unordered) {
+            let rows = match expected {
+                Some(rows) => rows,
+                None => count_rows(context.read_table(scan)?).await?,
+            };
+            let parts = equal_parts(rows, task.target_files);
+            write_files(frame.execute_stream().await?, Cut::Rows(&parts), &spec).await?
+        } else {
+            let sampler = ScanSampler { context: &context, scan, task, expected };
+            self.write_sorted(frame, sampler, task, &spec).await?
+        };
+        drop(running);
         let counts = chained
             .map(|counts| counts.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone());
-        let (rows_in, steps) = counts.map_or((planned_rows, Vec::new()), |c| (c.rows_in, c.steps));
+        let (rows_in, steps) = counts.map_or((written.rows, Vec::new()), |c| (c.rows_in, c.steps));
         tracing::debug!(
             table = task.table,
             files = written.adds.len(),
@@ -96,6 +108,33 @@ impl DeltaLake {
             "rewritten"
         );
         Ok(RewriteOutput { adds: written.adds, rows_in, rows_out: written.rows, steps })
+    }
+
+    /// Takes all rows in, sorts them and writes them out.
+    async fn write_sorted(
+        &self,
+        frame: DataFrame,
+        sampler: ScanSampler<'_>,
+        task: &RewriteTask,
+        spec: &WriteSpec,
+    ) -> Result<Written> {
+        let meter = &self.options.meter;
+        let collector = Collector {
+            schema: Arc::clone(&spec.schema),
+            runtime: Arc::clone(&self.runtime),
+            memory: usize::try_from(self.options.memory.0).unwrap_or(usize::MAX),
+            sampler: &sampler,
+            meter: Arc::clone(meter),
+        };
+        let collected = collector.collect(frame.execute_stream_partitioned().await?).await?;
+        tracing::debug!(table = task.table, rows = collected.rows(), "rows taken in");
+        let parts = equal_parts(collected.rows(), task.target_files);
+        let mut files = FileSet::new(spec, &parts, meter);
+        let result = write_collected(collected, task, &mut files, spec.threads).await;
+        if result.is_err() {
+            files.discard().await;
+        }
+        result
     }
 
     fn write_spec(&self, task: &RewriteTask, schema: SchemaRef) -> Result<WriteSpec> {
@@ -110,6 +149,7 @@ impl DeltaLake {
             column_mapping: task.column_mapping,
             row_group_rows: self.options.row_group_rows,
             threads: self.options.threads.get(),
+            meter: Arc::clone(&self.options.meter),
             tags: task.tags.clone(),
             clustering_provider: task.clustering_provider.clone(),
             modification_time: task.modification_time,
@@ -159,6 +199,49 @@ impl DeltaLake {
     }
 }
 
+async fn write_collected(
+    collected: Collected,
+    task: &RewriteTask,
+    files: &mut FileSet<'_>,
+    threads: usize,
+) -> Result<Written> {
+    match collected {
+        Collected::InMemory(batches, reservation) => {
+            files.write(sorted(batches, &task.order, None, threads).await?).await?;
+            drop(reservation);
+        }
+        Collected::OnDisk(ranges, keys) => {
+            // One column is sorted by its values, several along the curve that the ranges are of.
+            let keys = (!matches!(task.order, RowOrder::Plain { .. })).then_some(keys);
+            for range in ranges {
+                let batches = range.read().await?;
+                files.write(sorted(batches, &task.order, keys.clone(), threads).await?).await?;
+            }
+        }
+    }
+    files.finish().await
+}
+
+/// Sorts rows, by keys learned from them unless there are some.
+async fn sorted(
+    batches: Vec<RecordBatch>,
+    order: &RowOrder,
+    keys: Option<Arc<RowKeys>>,
+    threads: usize,
+) -> Result<SortedRows> {
+    let order = order.clone();
+    let sorting = tokio::task::spawn_blocking(move || {
+        let keys = match keys {
+            Some(keys) => keys,
+            None => Arc::new(RowKeys::learn(&order, &batches, SAMPLE_ROWS)?),
+        };
+        let sorted = SortedRows::sort(batches, &keys, threads)?;
+        tracing::debug!(rows = sorted.len(), "rows sorted");
+        Ok(sorted)
+    });
+    sorting.await.map_err(external)?
+}
+
 /// Some files of a table to scan.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ScanRequest<'r> {
@@ -171,38 +254,40 @@ pub(crate) struct ScanRequest<'r> {
     pub(crate) row_tracking: Option<&'r RowTrackingColumns>,
 }
 
-/// Counts rows and takes every n-th row's keys.
-async fn sample_keys(
-    frame: DataFrame,
-    keys: &[String],
-    task: &RewriteTask,
-) -> Result<(u64, Vec<ArrayRef>)> {
-    let expected: Option<u64> = task.inputs.iter().map(|input| input.live_rows).sum();
-    if let (Some(rows), RowOrder::Unordered | RowOrder::Plain { .. }) = (expected, &task.order) {
-        return Ok((rows, Vec::new()));
-    }
-    let step = expected.map_or(16, |rows| (rows / SAMPLE_ROWS).max(1));
-    let projected = frame.select(key_expressions(keys))?;
-    let mut stream = projected.execute_stream().await?;
-    let mut parts: Vec<Vec<ArrayRef>> = vec![Vec::new(); keys.len()];
-    let mut rows = 0u64;
-    while let Some(batch) = stream.next().await {
-        let batch = batch?;
-        let picked = every_nth(&batch, rows, step);
-        rows += u64::try_from(batch.num_rows()).unwrap_or(u64::MAX);
-        for (part, column) in parts.iter_mut().zip(batch.columns()) {
-            part.push(take(column, &picked, None)?);
+/// Scans the key columns for a sample.
+struct ScanSampler<'s> {
+    context: &'s SessionContext,
+    scan: Arc<dyn TableProvider>,
+    task: &'s RewriteTask,
+    expected: Option<u64>,
+}
+
+impl Sampler for ScanSampler<'_> {
+    async fn sample(&self) -> Result<(RowKeys, Vec<u64>, u64)> {
+        let names = self.task.order.keys();
+        let paths: Vec<Vec<String>> = names.iter().map(|key| split_name(key)).collect();
+        let mut roots: Vec<&str> =
+            paths.iter().filter_map(|path| path.first()).map(String::as_str).collect();
+        roots.sort_unstable();
+        roots.dedup();
+        let frame = self.context.read_table(Arc::clone(&self.scan))?.select_columns(&roots)?;
+        let step = self.expected.map_or(16, |rows| (rows / SAMPLE_ROWS).max(1));
+        let mut stream = frame.execute_stream().await?;
+        let mut sample = Sample::new(paths);
+        while let Some(batch) = stream.next().await {
+            sample.take_every(&batch?, step)?;
         }
+        let columns = sample.columns()?;
+        let keys = RowKeys::from_sample(&self.task.order, &columns)?;
+        let mut sampled = keys.of_columns(&columns)?;
+        sampled.sort_unstable();
+        Ok((keys, sampled, sample.rows()))
     }
-    let sample = parts
-        .iter()
-        .filter(|part| !part.is_empty())
-        .map(|part| {
-            let arrays: Vec<&dyn Array> = part.iter().map(AsRef::as_ref).collect();
-            Ok(concat(&arrays)?)
-        })
-        .collect::<Result<_>>()?;
-    Ok((rows, sample))
+}
+
+/// Counts what no statistics tell.
+async fn count_rows(frame: DataFrame) -> Result<u64> {
+    Ok(u64::try_from(frame.count().await?).unwrap_or(u64::MAX))
 }
 
 pub(crate) fn every_nth(batch: &RecordBatch, rows_before: u64, step: u64) -> UInt32Array {
@@ -210,90 +295,6 @@ pub(crate) fn every_nth(batch: &RecordBatch, rows_before: u64, step: u64) -> UIn
     let length = u64::try_from(batch.num_rows()).unwrap_or(u64::MAX);
     let step = usize::try_from(step).unwrap_or(usize::MAX);
     (first..length).step_by(step).map(|row| u32::try_from(row).unwrap_or(u32::MAX)).collect()
-}
-
-fn order(frame: DataFrame, order: &RowOrder, sample: &[ArrayRef]) -> Result<DataFrame> {
-    let keys = key_expressions(&order.keys());
-    let ties = keys.iter().map(|key| key.clone().sort(true, true));
-    match order {
-        RowOrder::Unordered => Ok(frame),
-        RowOrder::Plain { .. } => frame.sort(ties.collect()),
-        RowOrder::Hilbert { bits, .. } => {
-            let names: Vec<Expr> = frame.schema().columns().into_iter().map(Expr::Column).collect();
-            let curve = CurveKeys::from_samples(sample, *bits)?;
-            let function = ScalarUDF::from(CurveFunction::new(curve, keys.len()));
-            let first = col(KEY_COLUMN).sort(true, true);
-            let sort: Vec<SortExpr> = std::iter::once(first).chain(ties).collect();
-            frame.with_column(KEY_COLUMN, function.call(keys))?.sort(sort)?.select(names)
-        }
-    }
-}
-
-/// A name of several parts is a field of a struct.
-fn key_expressions(keys: &[String]) -> Vec<Expr> {
-    use datafusion::functions::core::expr_ext::FieldAccessor;
-    keys.iter()
-        .map(|key| {
-            let mut parts = split_name(key).into_iter();
-            let first = parts.next().unwrap_or_else(|| key.clone());
-            let first = Expr::Column(datafusion::common::Column::new_unqualified(first));
-            parts.fold(first, |expression, part| expression.field(part)).alias(key)
-        })
-        .collect()
-}
-
-/// The curve as a function of the engine.
-#[derive(Debug)]
-struct CurveFunction {
-    curve: CurveKeys,
-    signature: Signature,
-    identity: usize,
-}
-
-impl CurveFunction {
-    fn new(curve: CurveKeys, columns: usize) -> Self {
-        static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
-        let identity = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Self { curve, signature: Signature::any(columns, Volatility::Immutable), identity }
-    }
-}
-
-/// Two curves are the same function only when they are one object: their ranks differ.
-impl PartialEq for CurveFunction {
-    fn eq(&self, other: &Self) -> bool {
-        self.identity == other.identity
-    }
-}
-
-impl Eq for CurveFunction {}
-
-impl std::hash::Hash for CurveFunction {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.identity.hash(state);
-    }
-}
-
-impl ScalarUDFImpl for CurveFunction {
-    fn name(&self) -> &'static str {
-        "lakebed_curve_key"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
-        Ok(DataType::UInt64)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let columns = ColumnarValue::values_to_arrays(&args.args)?;
-        let keys: UInt64Array = self.curve.keys(&columns)?;
-        if args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_))) {
-            return Ok(ColumnarValue::Scalar(ScalarValue::UInt64(keys.values().first().copied())));
-        }
-        Ok(ColumnarValue::Array(Arc::new(keys)))
-    }
 }
 
 fn external(error: impl std::error::Error + Send + Sync + 'static) -> DataFusionError {

@@ -1,0 +1,281 @@
+//! Rows in memory, and their order.
+//!
+//! 1. Every row gets an integer that never contradicts the order asked for ([`RowKeys`]).
+//! 2. Splitters drawn from the keys deal them out into ranges of about equal size.
+//! 3. Each range is sorted by itself, several at once. What moves are keys and places, not rows; a
+//!    row is copied once, when its file is written.
+
+use std::{cmp::Ordering, sync::Mutex};
+
+use arrow::{
+    array::{ArrayRef, RecordBatch},
+    error::ArrowError,
+};
+use lakebed_layout::ordinal::Ordinals;
+
+use super::keys::RowKeys;
+
+/// Keys of a range that one thread sorts: about what its second-level cache holds.
+const RANGE_ROWS: usize = 1 << 16;
+/// Most ranges: their numbers have 16 bits, and each is written to at once when rows are dealt out.
+const RANGES_MAX: usize = 1 << 12;
+/// Keys looked at per splitter.
+const OVERSAMPLING: usize = 16;
+
+/// Where a row lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) batch: u32,
+    pub(super) row: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Keyed {
+    key: u64,
+    place: Place,
+}
+
+/// Rows and the order they are to be written in.
+#[derive(Debug)]
+pub(super) struct SortedRows {
+    pub(super) batches: Vec<RecordBatch>,
+    order: Vec<Keyed>,
+}
+
+impl SortedRows {
+    /// Puts rows in order, on several threads.
+    pub(super) fn sort(
+        batches: Vec<RecordBatch>,
+        keys: &RowKeys,
+        threads: usize,
+    ) -> Result<Self, ArrowError> {
+        let keyed = in_parallel(threads, batches.iter().collect(), |batch| keys.of(batch))?;
+        let (numbers, ordinals): (Vec<Vec<u64>>, Vec<Option<Ordinals>>) = keyed.into_iter().unzip();
+        // Where equal keys do not mean equal values, the values decide.
+        let ordinals: Option<Vec<Ordinals>> = ordinals.into_iter().collect();
+        let ranges = deal(&numbers, threads)?;
+        drop(numbers);
+        let compare = |a: &Keyed, b: &Keyed| {
+            let by_value = || {
+                ordinals.as_ref().map_or(Ordering::Equal, |columns| {
+                    let (left, right) =
+                        (&columns[index(a.place.batch)], &columns[index(b.place.batch)]);
+                    left.compare(index(a.place.row), right, index(b.place.row))
+                })
+            };
+            let place = |keyed: &Keyed| (keyed.place.batch, keyed.place.row);
+            a.key.cmp(&b.key).then_with(by_value).then_with(|| place(a).cmp(&place(b)))
+        };
+        let Ranges { mut rows, ends } = ranges;
+        let mut slices = Vec::with_capacity(ends.len());
+        let mut rest = rows.as_mut_slice();
+        let mut start = 0;
+        for end in ends {
+            let (range, others) = rest.split_at_mut(end - start);
+            slices.push(range);
+            (rest, start) = (others, end);
+        }
+        in_parallel(threads, slices, |range| {
+            range.sort_unstable_by(compare);
+            Ok(())
+        })?;
+        Ok(Self { batches, order: rows })
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Returns the bytes of a row in memory, on average.
+    pub(super) fn average_row_bytes(&self) -> usize {
+        let bytes: usize = self.batches.iter().map(RecordBatch::get_array_memory_size).sum();
+        bytes / self.len().max(1)
+    }
+
+    /// Lists where the rows of a part lie, for Arrow's `interleave`.
+    pub(super) fn places(&self, part: std::ops::Range<usize>) -> Vec<(usize, usize)> {
+        let places = self.order[part].iter().map(|keyed| keyed.place);
+        places.map(|place| (index(place.batch), index(place.row))).collect()
+    }
+}
+
+struct Ranges {
+    rows: Vec<Keyed>,
+    /// Where each range ends.
+    ends: Vec<usize>,
+}
+
+/// Deals rows out into ascending ranges of keys.
+fn deal(keys: &[Vec<u64>], threads: usize) -> Result<Ranges, ArrowError> {
+    let total: usize = keys.iter().map(Vec::len).sum();
+    let splitters = splitters(keys, total);
+    let range_of = |key: &u64| splitters.partition_point(|splitter| splitter <= key);
+    let ranges_of = |keys: &Vec<u64>| {
+        Ok(keys.iter().map(|key| u16::try_from(range_of(key)).unwrap_or(u16::MAX)).collect())
+    };
+    let ranges: Vec<Vec<u16>> = in_parallel(threads, keys.iter().collect(), ranges_of)?;
+    let mut counts = vec![0; splitters.len() + 1];
+    for range in ranges.iter().flatten() {
+        counts[usize::from(*range)] += 1;
+    }
+    let mut next: Vec<usize> = Vec::with_capacity(counts.len());
+    let mut ends = Vec::with_capacity(counts.len());
+    let mut end = 0;
+    for count in counts {
+        next.push(end);
+        end += count;
+        ends.push(end);
+    }
+    let nowhere = Keyed { key: 0, place: Place { batch: 0, row: 0 } };
+    let mut rows = vec![nowhere; total];
+    for (batch, (keys, ranges)) in keys.iter().zip(&ranges).enumerate() {
+        for (row, (key, range)) in keys.iter().zip(ranges).enumerate() {
+            let slot = &mut next[usize::from(*range)];
+            rows[*slot] =
+                Keyed { key: *key, place: Place { batch: narrow(batch), row: narrow(row) } };
+            *slot += 1;
+        }
+    }
+    Ok(Ranges { rows, ends })
+}
+
+/// Picks keys that divide all of them into about equal parts.
+fn splitters(keys: &[Vec<u64>], total: usize) -> Vec<u64> {
+    let ranges = total.div_ceil(RANGE_ROWS).clamp(1, RANGES_MAX);
+    let step = (total / (ranges * OVERSAMPLING)).max(1);
+    let mut sample: Vec<u64> = keys.iter().flatten().step_by(step).copied().collect();
+    sample.sort_unstable();
+    let mut splitters: Vec<u64> = (1..ranges)
+        .filter_map(|range| sample.get(range * sample.len() / ranges).copied())
+        .collect();
+    splitters.dedup();
+    splitters
+}
+
+/// Works on items with several threads; the results are in the order of the items.
+pub(super) fn in_parallel<T: Send, R: Send>(
+    threads: usize,
+    items: Vec<T>,
+    work: impl Fn(T) -> Result<R, ArrowError> + Sync,
+) -> Result<Vec<R>, ArrowError> {
+    let count = items.len();
+    let queue = Mutex::new(items.into_iter().enumerate());
+    let next = || queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner).next();
+    let mut results: Vec<(usize, Result<R, ArrowError>)> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads.clamp(1, count.max(1)))
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut done = Vec::new();
+                    while let Some((position, item)) = next() {
+                        done.push((position, work(item)));
+                    }
+                    done
+                })
+            })
+            .collect();
+        workers
+            .into_iter()
+            .flat_map(|worker| {
+                worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
+            .collect()
+    });
+    results.sort_unstable_by_key(|(position, _)| *position);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Returns the values of key columns in a batch; those of a null struct are null.
+pub(super) fn key_columns(
+    batch: &RecordBatch,
+    paths: &[Vec<String>],
+) -> Result<Vec<ArrayRef>, ArrowError> {
+    paths
+        .iter()
+        .map(|path| {
+            crate::stats::leaf_array(batch, path).ok_or_else(|| {
+                ArrowError::SchemaError(format!("the files have no column `{}`", path.join(".")))
+            })
+        })
+        .collect()
+}
+
+fn index(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+fn narrow(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
+    use lakebed_layout::RowOrder;
+
+    use super::{RowKeys, SortedRows};
+
+    fn batch(keys: &[Option<&str>]) -> RecordBatch {
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values((0..).take(keys.len())));
+        let text: ArrayRef = Arc::new(StringArray::from(keys.to_vec()));
+        RecordBatch::try_from_iter_with_nullable([("n", numbers, true), ("k", text, true)]).unwrap()
+    }
+
+    #[test]
+    fn text_is_sorted_by_all_of_its_bytes_with_nulls_first() {
+        let batches = vec![
+            batch(&[Some("prefix-shared-b"), None, Some("prefix-shared-a")]),
+            batch(&[Some("prefix-shared-ab"), Some("prefix-s")]),
+        ];
+        let order = RowOrder::Plain { key: "k".to_owned() };
+        let keys = RowKeys::learn(&order, &batches, 100).unwrap();
+        let sorted = SortedRows::sort(batches, &keys, 2).unwrap();
+        let values: Vec<Option<String>> = sorted
+            .places(0..sorted.len())
+            .into_iter()
+            .map(|(batch, row)| {
+                let text = sorted.batches[batch].column(1).as_string::<i32>();
+                arrow::array::Array::is_valid(text, row).then(|| text.value(row).to_owned())
+            })
+            .collect();
+        let expected = [
+            None,
+            Some("prefix-s"),
+            Some("prefix-shared-a"),
+            Some("prefix-shared-ab"),
+            Some("prefix-shared-b"),
+        ];
+        assert_eq!(values, expected.map(|value| value.map(str::to_owned)));
+    }
+
+    #[test]
+    fn many_rows_come_out_ascending_and_each_once() {
+        let rows = 300_000_i64;
+        let scattered = |row: i64| (row * 7_919) % 100_003;
+        let batches: Vec<RecordBatch> = (0..10)
+            .map(|part| {
+                let values = (0..rows / 10).map(|row| scattered(part * (rows / 10) + row));
+                let column: ArrayRef = Arc::new(Int64Array::from_iter_values(values));
+                RecordBatch::try_from_iter([("k", column)]).unwrap()
+            })
+            .collect();
+        let order = RowOrder::Plain { key: "k".to_owned() };
+        let keys = RowKeys::learn(&order, &batches, 1_000).unwrap();
+        let sorted = SortedRows::sort(batches, &keys, 3).unwrap();
+        let mut places = sorted.places(0..sorted.len());
+        let values: Vec<i64> = places
+            .iter()
+            .map(|(batch, row)| {
+                sorted.batches[*batch]
+                    .column(0)
+                    .as_primitive::<arrow::datatypes::Int64Type>()
+                    .value(*row)
+            })
+            .collect();
+        assert!(values.is_sorted());
+        places.sort_unstable();
+        places.dedup();
+        assert_eq!(places.len(), 300_000);
+    }
+}
