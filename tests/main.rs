@@ -13,5 +13,7 @@ mod layout;
 #[cfg(test)]
 mod sandbox;
 #[cfg(test)]
+mod storage;
+#[cfg(test)]
 mod support;
 mod tidy;

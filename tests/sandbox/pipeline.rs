@@ -11,7 +11,7 @@ const HARMLESS: [&str; 1] = ["counter"];
 #[test]
 fn no_hostile_scorer_ends_the_host_or_changes_another_score() {
     let folder = tempfile::tempdir().unwrap();
-    let pipeline = Pipeline::new(Config::default(), Progress::hidden()).unwrap();
+    let pipeline = runtime(Pipeline::new(Config::default(), Progress::hidden())).unwrap();
     runtime(async {
         let logs = [project("examples/logs/w1")];
         let workload = pipeline.collect(&logs, &CollectOptions::default()).await.unwrap();

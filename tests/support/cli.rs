@@ -1,6 +1,7 @@
 //! Runs the command as a user does: another process, in a folder of its own.
 
 use std::{
+    ffi::OsString,
     path::Path,
     process::{Command, Output, Stdio},
 };
@@ -68,6 +69,13 @@ pub(crate) fn command_line(folder: &Path, arguments: &[&str]) -> Command {
     command.arg0("lakebed");
     command.args(arguments).current_dir(folder).stdin(Stdio::null());
     command.env_remove("NO_COLOR");
+    let of_clouds = |name: &OsString| {
+        let name = name.to_string_lossy();
+        ["AWS_", "AZURE_", "GOOGLE_"].iter().any(|start| name.starts_with(start))
+    };
+    for (name, _) in std::env::vars_os().filter(|(name, _)| of_clouds(name)) {
+        command.env_remove(name);
+    }
     command
 }
 

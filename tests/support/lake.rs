@@ -44,7 +44,7 @@ pub(crate) fn small_lake() -> &'static Path {
         remove_older(parent);
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent);
         let folder = folder.expect("a folder for the lake").keep();
-        let mut pipeline = Pipeline::new(Config::default(), Progress::hidden())
+        let mut pipeline = runtime(Pipeline::new(Config::default(), Progress::hidden()))
             .expect("the default configuration");
         let now = pipeline.now;
         let progress = pipeline.progress.clone();

@@ -15,4 +15,4 @@ pub(crate) use table::{
     Numbers, adds, change_first_version, clustering_columns, commits, count_and_sum, files_of,
     options, read_commits, removes,
 };
-pub(crate) use text::{number_from, project, stable};
+pub(crate) use text::{number_from, project, stable, text_from};

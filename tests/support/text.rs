@@ -8,6 +8,12 @@ pub(crate) fn number_from(variable: &str, default: u64) -> u64 {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
+/// Reads where something is that only some machines have.
+#[expect(clippy::disallowed_methods, reason = "a test has no configuration file")]
+pub(crate) fn text_from(variable: &str) -> Option<String> {
+    std::env::var(variable).ok().filter(|text| !text.is_empty())
+}
+
 /// Returns a path of the project.
 pub(crate) fn project(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)

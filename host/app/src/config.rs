@@ -8,12 +8,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use lakebed_lake::StoreOptions;
 use lakebed_layout::FileSizing;
 use lakebed_model::Bytes;
 use lakebed_plan::{DEFAULT_DISCOUNT_RATE, DEFAULT_HORIZON_WINDOWS, Settings};
 use serde::Deserialize;
 
-use crate::settings::SettingsSection;
+use crate::{settings::SettingsSection, storage::StorageSection};
 
 /// The file that is read when none is named.
 pub const DEFAULT_FILE: &str = "lakebed.toml";
@@ -40,6 +41,8 @@ pub struct Config {
     pub compact: CompactSection,
     /// What `SET` sets in a session.
     pub settings: SettingsSection,
+    /// How object stores are reached.
+    pub storage: StorageSection,
     /// The folder that relative paths are relative to.
     #[serde(skip)]
     pub folder: PathBuf,
@@ -49,7 +52,8 @@ pub struct Config {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LakeSection {
-    /// A folder whose subfolders with a `_delta_log` are tables; our records go to `_lakebed/` in it.
+    /// A folder, or its URL, whose subfolders with a `_delta_log` are tables; our records go to
+    /// `_lakebed/` in it.
     pub folder: Option<PathBuf>,
 }
 
@@ -232,6 +236,10 @@ impl Config {
             .settings
             .evaluate()
             .map_err(|refused| refuse(refused.at, &refused.message, refused.nearest))?;
+        config
+            .storage
+            .check()
+            .map_err(|refused| refuse(refused.at, &refused.message, refused.nearest))?;
         Ok(config)
     }
 
@@ -276,6 +284,27 @@ impl Config {
         Ok(self.settings.clustering.file_sizing(set))
     }
 
+    /// Returns how object stores are reached: as the file says, else the environment.
+    #[must_use]
+    pub fn store_options(&self) -> StoreOptions {
+        self.storage.options(variables())
+    }
+
+    /// Returns the lake's folder: a URL, or a path relative to the file.
+    #[must_use]
+    pub fn lake_folder(&self) -> Option<String> {
+        Some(self.location(&self.lake.folder.as_ref()?.to_string_lossy()))
+    }
+
+    /// Makes a location of the configuration relative to its file, when it is a path.
+    #[must_use]
+    pub fn location(&self, location: &str) -> String {
+        match is_url(location) {
+            true => location.to_owned(),
+            false => self.resolve(location.as_ref()).to_string_lossy().into_owned(),
+        }
+    }
+
     /// Makes a path of the configuration relative to its file.
     #[must_use]
     pub fn resolve(&self, path: &Path) -> PathBuf {
@@ -290,6 +319,18 @@ fn usable_memory() -> u64 {
     let system = sysinfo::System::new_with_specifics(kind);
     let limit = system.cgroup_limits().map_or(u64::MAX, |limits| limits.total_memory);
     system.total_memory().min(limit)
+}
+
+/// Tells a URL from a path.
+#[must_use]
+pub fn is_url(location: &str) -> bool {
+    location.contains("://")
+}
+
+/// The variables of the environment that are text.
+fn variables() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
 fn size(key: &'static str, text: Option<&str>) -> Result<Option<Bytes>, ConfigError> {

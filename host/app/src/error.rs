@@ -5,7 +5,10 @@ use std::{error::Error as StdError, path::PathBuf};
 use arrow::error::ArrowError;
 use lakebed_collect::CollectError;
 use lakebed_graph::GraphError;
-use lakebed_lake::{Interrupted, LakeError, is_out_of_memory, is_violation};
+use lakebed_lake::{
+    Interrupted, LakeError, StoreProblem, is_of_storage, is_out_of_memory, is_violation,
+    store_problem,
+};
 use lakebed_layout::{LakeFault, LayoutError};
 use lakebed_model::Bytes;
 use lakebed_plan::PlanError;
@@ -348,7 +351,7 @@ fn executor_remedy(error: &(dyn StdError + 'static)) -> (Remedy, String) {
     if chain(error).any(|cause| cause.is::<lakebed_compact::CompactError>()) {
         return (Remedy::FixInput, "correct the iterators or the rows named above".to_owned());
     }
-    storage_help()
+    store_remedy(error)
 }
 
 fn lake_remedy(error: &LakeError) -> (Remedy, String) {
@@ -361,6 +364,7 @@ fn lake_remedy(error: &LakeError) -> (Remedy, String) {
         LakeError::Query { .. } | LakeError::Engine { .. } if is_violation(error) => {
             (Remedy::FixInput, "correct the rows: nothing of them was written".to_owned())
         }
+        LakeError::Query { .. } if is_of_storage(error) => store_remedy(error),
         LakeError::Insert { .. } => {
             (Remedy::FixInput, "give the query the table's columns, or list others".to_owned())
         }
@@ -374,7 +378,7 @@ fn lake_remedy(error: &LakeError) -> (Remedy, String) {
             Remedy::FixInput,
             "restore the table's files, or the version of its log that has them".to_owned(),
         ),
-        LakeError::Engine { .. } => storage_help(),
+        LakeError::Engine { .. } | LakeError::Folder { .. } => store_remedy(error),
         LakeError::Location { .. } => {
             (Remedy::FixInput, "give a folder or a URL such as file:///lake/orders".to_owned())
         }
@@ -393,7 +397,11 @@ fn fault_remedy(fault: &LakeFault) -> (Remedy, String) {
             Remedy::FixInput,
             "name a table of the lake, or set [lake] folder or [tables] in lakebed.toml".to_owned(),
         ),
-        LakeFault::Storage { .. } => storage_help(),
+        LakeFault::Storage { .. } => store_remedy(fault),
+        LakeFault::UnsafeCommit { .. } => (
+            Remedy::Allow,
+            "use a store whose conditional put (If-None-Match: *) is kept, and leave aws_conditional_put alone; nothing was written".to_owned(),
+        ),
         LakeFault::Unsupported { .. } => (
             Remedy::Allow,
             "leave this table to the engine that wrote it, or remove the feature there".to_owned(),
@@ -405,6 +413,26 @@ fn fault_remedy(fault: &LakeFault) -> (Remedy, String) {
             (Remedy::FixInput, "restore the files of the table's log".to_owned())
         }
     }
+}
+
+/// Storage fails because it cannot be reached now, or because of what is said of it.
+fn store_remedy(error: &(dyn StdError + 'static)) -> (Remedy, String) {
+    let help = match store_problem(error) {
+        None => return storage_help(),
+        Some(StoreProblem::NoCredentials) => {
+            "set the credentials under [storage] in lakebed.toml or in the environment (AWS_…, AZURE_…, GOOGLE_…); for public data aws_skip_signature = true"
+        }
+        Some(StoreProblem::Denied) => "check the credentials and what they may do in this bucket",
+        Some(StoreProblem::NoBucket) => "check the bucket's name in the URL, and the endpoint",
+        Some(StoreProblem::OtherRegion) => {
+            "set aws_region under [storage] in lakebed.toml, or AWS_REGION, to the bucket's region"
+        }
+        Some(StoreProblem::Unsupported) => "check the endpoint: its server lacks this operation",
+        Some(StoreProblem::Options) => {
+            "correct the options under [storage] in lakebed.toml or in the environment"
+        }
+    };
+    (Remedy::FixInput, help.to_owned())
 }
 
 fn memory_help() -> (Remedy, String) {

@@ -16,4 +16,5 @@ pub mod plugged;
 pub mod progress;
 pub mod records;
 pub mod settings;
+pub mod storage;
 pub mod view;

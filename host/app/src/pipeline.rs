@@ -93,10 +93,10 @@ impl Pipeline {
     ///
     /// # Errors
     /// Fails when the configuration names what is not there.
-    pub fn new(config: Config, progress: Progress) -> Result<Self, Error> {
+    pub async fn new(config: Config, progress: Progress) -> Result<Self, Error> {
         let config = Arc::new(config);
         let plugins = PluginSet::new(Arc::clone(&config))?;
-        let mut options = LakeOptions::default();
+        let mut options = LakeOptions { storage: config.store_options(), ..LakeOptions::default() };
         if let Some(threads) = config.engine.threads {
             options.threads = threads;
         }
@@ -104,17 +104,11 @@ impl Pipeline {
         options.spill_folder =
             config.engine.spill_folder.as_deref().map(|folder| config.resolve(folder));
         let mut lake = DeltaLake::new(options)?.with_plugins(Arc::new(plugins.clone()));
-        if let Some(folder) = &config.lake.folder {
-            lake.add_folder(&config.resolve(folder))?;
+        if let Some(folder) = config.lake_folder() {
+            lake.add_lake(&folder).await?;
         }
         for (name, location) in &config.tables {
-            let relative = !location.contains("://");
-            let location = if relative {
-                config.resolve(location.as_ref()).to_string_lossy().into_owned()
-            } else {
-                location.clone()
-            };
-            lake.add_table(name, &location)?;
+            lake.add_table(name, &config.location(location))?;
         }
         Ok(Self { config, plugins, lake, now: SystemClock.now(), progress })
     }

@@ -67,9 +67,7 @@ pub fn plan_view(pipeline: &Pipeline, plan: &LayoutPlan) -> Result<PlanView, Err
 }
 
 async fn keep(pipeline: &Pipeline, table: RecordTable, records: Result<RecordBatch, ArrowError>) {
-    let Some(folder) = &pipeline.config.lake.folder else { return };
-    let folder = pipeline.config.resolve(folder);
-    let folder = folder.to_string_lossy();
+    let Some(folder) = pipeline.config.lake_folder() else { return };
     let kept = match records {
         Ok(records) => {
             let kept = pipeline.lake.record(&folder, table, records, pipeline.now).await;

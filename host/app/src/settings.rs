@@ -63,7 +63,7 @@ impl<'de> Deserialize<'de> for SettingsSection {
 }
 
 /// A value, or what lies under the first part of dotted keys.
-enum Node {
+pub(crate) enum Node {
     Value(String),
     Table(Vec<(Spanned<String>, Spanned<Self>)>),
 }

@@ -184,10 +184,15 @@ impl DeltaLake {
                     })
                 }
             },
-            Err(fault) => {
-                self.abandon(table, &paths).await;
-                Err(fault.into())
-            }
+            Err(fault) => match self.is_born_as(table, &id).await {
+                Ok(true) => Ok(0),
+                Ok(false) => {
+                    self.discard(table, &paths).await;
+                    Err(fault.into())
+                }
+                // The files of a table that may be there stay.
+                Err(_) => Err(fault.into()),
+            },
         }
     }
 
@@ -283,17 +288,6 @@ impl DeltaLake {
         Ok(entry.is_some_and(|bytes| String::from_utf8_lossy(&bytes).contains(id)))
     }
 
-    /// Deletes the files of a table that was not created, unless its log says that it was.
-    async fn abandon(&self, table: &TableName, paths: &[String]) {
-        let unborn = match self.log_store(table) {
-            Ok(store) => matches!(store.read_commit_entry(0).await, Ok(None)),
-            Err(_) => false,
-        };
-        if unborn {
-            self.discard(table, paths).await;
-        }
-    }
-
     async fn write_rows(
         &self,
         table: &TableName,
@@ -304,7 +298,7 @@ impl DeltaLake {
         now: Instant,
     ) -> Result<Vec<AddFile>, LakeError> {
         let spec = WriteSpec {
-            store: self.log_store(table)?.object_store(None),
+            store: self.writable(table).await?,
             prefix: self.unique_id(),
             schema: Arc::clone(schema),
             hidden_columns: 0,

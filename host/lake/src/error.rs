@@ -73,6 +73,15 @@ pub enum LakeError {
         #[source]
         source: std::io::Error,
     },
+    /// A lake's folder in an object store could not be listed.
+    #[error("list the lake at {location}")]
+    Folder {
+        /// Its URL.
+        location: String,
+        /// The cause.
+        #[source]
+        source: object_store::Error,
+    },
     /// The table exists already.
     #[error("create table `{table}`: {location} holds a Delta table already")]
     TableExists {

@@ -3,22 +3,33 @@
 //! deltalake's own commit refuses clustered tables and its conflict check lets two rewrites of one
 //! file both win, so commits are written here and judged in `layout`.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use deltalake::{DeltaTableError, kernel::transaction::TransactionError, logstore::CommitOrBytes};
+use futures::{StreamExt, stream};
 use lakebed_layout::{Commit, Lake, LakeFault, PutOutcome, TableSnapshot, action::Action};
 use lakebed_model::TableName;
 use object_store::{ObjectStoreExt, path::Path};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::{DeltaLake, LakeError, snapshot, tables::storage_fault};
+use crate::{
+    DeltaLake, LakeError,
+    guarded::{is_of_storage, store_problem},
+    snapshot,
+    stores::is_remote,
+    tables::storage_fault,
+};
 
 /// Longest wait after the first lost race.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Longest wait after any.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// Commits of a log that are read at once.
+const READS: usize = 16;
+/// How often one version is sent to an object store that does not answer.
+const PUTS: u32 = 2;
 /// Shortest wait.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 
@@ -77,16 +88,29 @@ impl Lake for DeltaLake {
         actions: &[Action],
     ) -> Result<PutOutcome, LakeFault> {
         let location = self.location(table)?;
+        self.writable(table).await?;
         let store = self.log_store(table)?;
         let bytes = Action::render_commit(actions).into_bytes();
-        let entry = CommitOrBytes::LogBytes(bytes.into());
-        match store.write_commit_entry(version, entry, Uuid::new_v4()).await {
-            Ok(()) => {
-                self.checkpoint_when_due(table, version).await;
-                Ok(PutOutcome::Committed)
+        let mut puts = 0;
+        loop {
+            puts += 1;
+            let entry = CommitOrBytes::LogBytes(bytes.clone().into());
+            match store.write_commit_entry(version, entry, Uuid::new_v4()).await {
+                Ok(()) => {
+                    self.checkpoint_when_due(table, version).await;
+                    return Ok(PutOutcome::Committed);
+                }
+                Err(TransactionError::VersionAlreadyExists(_)) => return Ok(PutOutcome::Exists),
+                // Its answer was lost, or it is still under way: whichever put comes second is
+                // refused, and the log tells whose it is.
+                Err(error) if puts < PUTS && is_remote(location) && is_passing(&error) => {
+                    tracing::warn!(%table, version, %error, "commit not answered, sent again");
+                    self.pause(puts).await;
+                }
+                Err(error) => {
+                    return Err(storage_fault("write the log of", table, location, error));
+                }
             }
-            Err(TransactionError::VersionAlreadyExists(_)) => Ok(PutOutcome::Exists),
-            Err(error) => Err(storage_fault("write the log of", table, location, error)),
         }
     }
 
@@ -122,11 +146,15 @@ impl DeltaLake {
         let location = self.location(table)?;
         let newest = self.open(table).await?.version().unwrap_or_default();
         let store = self.log_store(table)?;
+        let read = |version| {
+            let store = Arc::clone(&store);
+            async move { (version, store.read_commit_entry(version).await) }
+        };
+        let mut entries = stream::iter((0..=newest).rev()).map(read).buffered(READS);
         let mut infos = Vec::new();
-        for version in (0..=newest).rev() {
-            let read = store.read_commit_entry(version).await;
+        while let Some((version, entry)) = entries.next().await {
             let entry =
-                read.map_err(|error| storage_fault("read the log of", table, location, error))?;
+                entry.map_err(|error| storage_fault("read the log of", table, location, error))?;
             let Some(bytes) = entry else { break };
             let actions = parse_entry(table, version, &bytes)?;
             let info = actions.into_iter().find_map(|action| match action {
@@ -145,21 +173,21 @@ impl DeltaLake {
         table: &TableName,
     ) -> Result<Vec<(u64, i64)>, LakeError> {
         let location = self.location(table)?;
-        let store = self.log_store(table)?;
-        let objects = store.object_store(None);
+        let infos = self.commit_infos(table).await?;
+        // One listing has the times of all files.
+        let stored = self
+            .storage(table)?
+            .list("_delta_log", |_| true)
+            .await
+            .map_err(|error| storage_fault("list the log of", table, location, error))?;
+        let stored: BTreeMap<&str, i64> =
+            stored.iter().map(|file| (file.path.as_str(), file.modified_ms)).collect();
         let mut times: Vec<(u64, i64)> = Vec::new();
-        for (version, info) in self.commit_infos(table).await? {
+        for (version, info) in infos {
             let own = info.get("inCommitTimestamp").and_then(Value::as_i64);
-            let time = match own {
-                Some(time) => time,
-                None => {
-                    let path = store.log_path().clone().join(format!("{version:020}.json"));
-                    let head = objects.head(&path).await.map_err(|error| {
-                        storage_fault("read the log of", table, location, error)
-                    })?;
-                    head.last_modified.timestamp_millis()
-                }
-            };
+            let written = || stored.get(format!("{version:020}.json").as_str()).copied();
+            // Cleaned up since it was read: the log begins later.
+            let Some(time) = own.or_else(written) else { break };
             let later = times.last().map_or(i64::MAX, |(_, later)| *later);
             times.push((version, time.min(later)));
         }
@@ -178,6 +206,11 @@ impl DeltaLake {
             read.map_err(|error| storage_fault("read the log of", table, location, error))?;
         entry.map(|bytes| parse_entry(table, version, &bytes)).transpose()
     }
+}
+
+/// Tells an answer that was lost from one that says no.
+fn is_passing(error: &TransactionError) -> bool {
+    is_of_storage(error) && store_problem(error).is_none()
 }
 
 /// Returns how long to wait before an attempt: a random part of a span that doubles each time up to

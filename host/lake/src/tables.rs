@@ -14,16 +14,26 @@ use datafusion::execution::{
     runtime_env::{RuntimeEnv, RuntimeEnvBuilder},
 };
 use deltalake::{
-    DeltaTable, DeltaTableBuilder, DeltaTableError, kernel::transaction::TransactionError,
-    logstore::LogStoreRef,
+    DeltaTable, DeltaTableError, kernel::transaction::TransactionError, logstore::LogStoreRef,
 };
+use futures::{StreamExt, TryStreamExt, stream};
 use lakebed_compact::{NoPlugins, Plugins};
 use lakebed_layout::{DEFAULT_CHECKPOINT_INTERVAL, LakeFault, TableSnapshot};
 use lakebed_model::{Bytes, Instant, TableName};
+use object_store::{ObjectStore, path::Path as ObjectPath};
 use parquet::errors::ParquetError;
 use url::Url;
 
-use crate::{LakeError, meter::Meter, snapshot, versions::Version};
+use crate::{
+    LakeError,
+    meter::Meter,
+    snapshot,
+    stores::{PutRefusal, StoreOptions, Stores, is_remote, location_refusal},
+    versions::Version,
+};
+
+/// Folders of a lake looked into at once.
+const FOLDERS: usize = 16;
 
 /// Resources of a lake.
 #[derive(Debug, Clone)]
@@ -38,6 +48,8 @@ pub struct LakeOptions {
     pub row_group_rows: usize,
     /// Counts the rows of rewrites, and stops them.
     pub meter: Arc<Meter>,
+    /// How object stores are reached.
+    pub storage: StoreOptions,
 }
 
 impl Default for LakeOptions {
@@ -48,6 +60,7 @@ impl Default for LakeOptions {
             spill_folder: None,
             row_group_rows: 1 << 20,
             meter: Arc::default(),
+            storage: StoreOptions::default(),
         }
     }
 }
@@ -56,6 +69,7 @@ impl Default for LakeOptions {
 #[derive(Clone)]
 pub struct DeltaLake {
     tables: BTreeMap<TableName, Url>,
+    stores: Stores,
     pub(crate) options: LakeOptions,
     pub(crate) runtime: Arc<RuntimeEnv>,
     pub(crate) plugins: Arc<dyn Plugins + Send + Sync>,
@@ -103,6 +117,7 @@ impl DeltaLake {
         let started = std::time::Instant::now();
         Ok(Self {
             tables: BTreeMap::new(),
+            stores: Stores::new(options.storage.clone()),
             options,
             runtime,
             plugins: Arc::new(NoPlugins),
@@ -155,6 +170,47 @@ impl DeltaLake {
             found += 1;
         }
         Ok(found)
+    }
+
+    /// Adds every table found directly under a folder, local or of an object store, as
+    /// [`DeltaLake::add_folder`] does.
+    ///
+    /// # Errors
+    /// Fails when the folder cannot be read.
+    pub async fn add_lake(&mut self, location: &str) -> Result<usize, LakeError> {
+        let url = parse_location(location)?;
+        if !is_remote(&url) {
+            let path = url.to_file_path().map_err(|()| LakeError::Location {
+                location: location.to_owned(),
+                reason: "the URL names no local folder".to_owned(),
+            })?;
+            return self.add_folder(&path);
+        }
+        let fail =
+            |source: object_store::Error| LakeError::Folder { location: url.to_string(), source };
+        let store = self.stores.root(&url).map_err(fail)?;
+        let root = ObjectPath::from_url_path(url.path())
+            .map_err(|error| fail(object_store::Error::from(error)))?;
+        let listed = store.list_with_delimiter(Some(&root)).await.map_err(fail)?;
+        let folders = listed
+            .common_prefixes
+            .into_iter()
+            .filter(|folder| folder.filename().is_some_and(|name| !name.starts_with(['_', '.'])));
+        let found: Vec<Option<String>> = stream::iter(folders)
+            .map(|folder| table_of(Arc::clone(&store), folder))
+            .buffered(FOLDERS)
+            .try_collect()
+            .await
+            .map_err(fail)?;
+        let found: Vec<String> = found.into_iter().flatten().collect();
+        for name in &found {
+            let mut location = url.clone();
+            if let Ok(mut segments) = location.path_segments_mut() {
+                segments.pop_if_empty().push(name).push("");
+            }
+            self.tables.insert(TableName::new(name), location);
+        }
+        Ok(found.len())
     }
 
     /// Lists the tables' names in order.
@@ -228,12 +284,37 @@ impl DeltaLake {
         intervals.get(table).copied().unwrap_or(DEFAULT_CHECKPOINT_INTERVAL).max(1)
     }
 
+    #[cfg(test)]
+    pub(crate) const fn stores(&self) -> &Stores {
+        &self.stores
+    }
+
     /// Opens a table's storage without reading its log.
     pub(crate) fn log_store(&self, table: &TableName) -> Result<LogStoreRef, LakeFault> {
         let location = self.location(table)?;
-        DeltaTableBuilder::from_url(location.clone())
-            .and_then(|builder| builder.build_storage())
+        self.stores
+            .log_store(location)
             .map_err(|error| storage_fault("open", table, location, error))
+    }
+
+    /// Opens a table's folder to write files there that a commit will name, once it is known that
+    /// its storage keeps commits apart.
+    pub(crate) async fn writable(
+        &self,
+        table: &TableName,
+    ) -> Result<Arc<dyn ObjectStore>, LakeFault> {
+        let location = self.location(table)?;
+        self.stores.ensure_put_if_absent(location).await.map_err(|refusal| match refusal {
+            PutRefusal::Failed(error) => {
+                storage_fault("try the conditional put of", table, location, error)
+            }
+            PutRefusal::Unsafe(reason) => LakeFault::UnsafeCommit {
+                table: table.to_string(),
+                location: location.to_string(),
+                reason,
+            },
+        })?;
+        Ok(self.log_store(table)?.object_store(None))
     }
 
     /// Reads a table as it was at a version.
@@ -303,9 +384,11 @@ impl DeltaLake {
 
     async fn open_at(&self, table: &TableName, version: u64) -> Result<DeltaTable, LakeFault> {
         let location = self.location(table)?;
-        let fail = |error| table_fault("read", table, location, error);
-        let builder = DeltaTableBuilder::from_url(location.clone()).map_err(fail)?;
-        Box::pin(builder.with_version(version).load()).await.map_err(fail)
+        let mut delta = DeltaTable::new(self.log_store(table)?);
+        Box::pin(delta.load_version(version))
+            .await
+            .map_err(|error| table_fault("read", table, location, error))?;
+        Ok(delta)
     }
 
     /// Opens a table at its newest version.
@@ -318,16 +401,25 @@ impl DeltaLake {
                 known: format!("there is nothing at {location}"),
             });
         }
-        let builder = DeltaTableBuilder::from_url(location.clone())
-            .map_err(|error| storage_fault("open", table, location, error))?;
-        Box::pin(builder.load()).await.map_err(|error| match error {
+        let mut delta = DeltaTable::new(self.log_store(table)?);
+        Box::pin(delta.load()).await.map_err(|error| match error {
             DeltaTableError::NotATable(_) => LakeFault::UnknownTable {
                 table: table.to_string(),
                 known: format!("{location} holds no Delta table"),
             },
             error => table_fault("read", table, location, error),
-        })
+        })?;
+        Ok(delta)
     }
+}
+
+/// Returns a folder's name when it has a log.
+async fn table_of(
+    store: Arc<dyn ObjectStore>,
+    folder: ObjectPath,
+) -> object_store::Result<Option<String>> {
+    let first = store.list(Some(&folder.clone().join("_delta_log"))).try_next().await?;
+    Ok(first.and_then(|_| folder.filename().map(ToOwned::to_owned)))
 }
 
 /// Tells a table that makes no sense or asks for too much from storage that does not answer: only
@@ -422,11 +514,28 @@ pub(crate) fn storage_fault(
     }
 }
 
+/// A URL that is refused may be because it holds what nobody should read.
+fn without_secrets(url: &Url) -> String {
+    let mut shown = url.clone();
+    if shown.password().is_some() {
+        // Only URLs without a host refuse a password, and they cannot have one.
+        let _ = shown.set_password(Some("***"));
+    }
+    if shown.query().is_some() {
+        shown.set_query(Some("***"));
+    }
+    shown.to_string()
+}
+
 /// Reads a table's location: a URL as it stands, anything else as a path.
 pub(crate) fn parse_location(location: &str) -> Result<Url, LakeError> {
     let fail = |reason: String| LakeError::Location { location: location.to_owned(), reason };
     if location.contains("://") {
-        return Url::parse(location).map_err(|error| fail(error.to_string()));
+        let url = Url::parse(location).map_err(|error| fail(error.to_string()))?;
+        return match location_refusal(&url) {
+            None => Ok(url),
+            Some(reason) => Err(LakeError::Location { location: without_secrets(&url), reason }),
+        };
     }
     let path = std::path::absolute(location).map_err(|error| fail(error.to_string()))?;
     Url::from_directory_path(&path).map_err(|()| fail("the path is not absolute".to_owned()))

@@ -76,7 +76,7 @@ impl DeltaLake {
             .finalize()
             .map_err(|error| self.vector_fault("write the deletion vectors of", snapshot, error))?;
         let name = format!("deletion_vector_{id}.bin");
-        let store = self.log_store(&snapshot.table)?.object_store(None);
+        let store = self.writable(&snapshot.table).await?;
         store
             .put(&Path::from(name.as_str()), bytes.into())
             .await

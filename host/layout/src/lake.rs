@@ -71,6 +71,18 @@ pub enum LakeFault {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The storage would let two writers write one version.
+    #[error(
+        "write to table `{table}` at {location}: its storage cannot put an object only if it is absent: {reason}"
+    )]
+    UnsafeCommit {
+        /// The table.
+        table: String,
+        /// Its URL.
+        location: String,
+        /// How that is known.
+        reason: String,
+    },
     /// The log holds something that is no Delta action.
     #[error("read version {version} of table `{table}`")]
     Malformed {
@@ -88,7 +100,7 @@ impl LakeFault {
     /// Tells whether the fault is the table's own: other tables, and another try, are not affected.
     #[must_use]
     pub const fn is_of_table(&self) -> bool {
-        !matches!(self, Self::Storage { .. })
+        !matches!(self, Self::Storage { .. } | Self::UnsafeCommit { .. })
     }
 }
 

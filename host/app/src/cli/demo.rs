@@ -48,7 +48,7 @@ pub(super) async fn run(
     let mut config = Config::load(global.config.as_deref())?;
     config.lake.folder = Some(folder.clone());
     config.tables.clear();
-    let mut pipeline = set_up(config, global)?;
+    let mut pipeline = set_up(config, global).await?;
     let mut report = Box::pin(run_demo(&mut pipeline, &folder, arguments.scale_factor)).await?;
     report.view.folder = temporary.is_none().then(|| folder.display().to_string());
     if output.is_json() {

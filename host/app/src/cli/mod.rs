@@ -22,7 +22,7 @@ use lakebed_model::Bytes;
 pub use output::Output;
 
 use crate::{
-    config::{Config, no_color, parse_duration_ms},
+    config::{Config, is_url, no_color, parse_duration_ms},
     error::Error,
     pipeline::Pipeline,
     progress::{Progress, Verbosity},
@@ -50,7 +50,7 @@ struct Global {
     /// Read this configuration instead of `lakebed.toml`
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Take the tables from this folder's subfolders (overrides the configuration)
+    /// Take the tables from the subfolders of this folder, a path or a URL (overrides the configuration)
     #[arg(long, global = true, value_name = "FOLDER")]
     lake: Option<PathBuf>,
     /// Memory of sorts, joins and rewrites before they spill to disk, such as `4GiB` (a quarter of
@@ -140,43 +140,54 @@ async fn run(cli: Cli) -> Result<(), Error> {
     let mut output = Output::new(global.json);
     match verb {
         Verb::Demo(arguments) => Box::pin(demo::run(&global, arguments, &mut output)).await,
-        Verb::Collect(arguments) => collect::run(&pipeline(&global)?, arguments, &mut output).await,
-        Verb::Graph(arguments) => graph::run(&pipeline(&global)?, arguments, &mut output).await,
+        Verb::Collect(arguments) => {
+            collect::run(&pipeline(&global).await?, arguments, &mut output).await
+        }
+        Verb::Graph(arguments) => {
+            graph::run(&pipeline(&global).await?, arguments, &mut output).await
+        }
         Verb::Plan(arguments) => {
-            Box::pin(plan::run(&pipeline(&global)?, arguments, &mut output)).await
+            Box::pin(plan::run(&pipeline(&global).await?, arguments, &mut output)).await
         }
         Verb::Apply(arguments) => {
-            Box::pin(apply::run(&pipeline(&global)?, arguments, &mut output)).await
+            Box::pin(apply::run(&pipeline(&global).await?, arguments, &mut output)).await
         }
-        Verb::Drift(arguments) => drift::run(&pipeline(&global)?, arguments, &mut output).await,
+        Verb::Drift(arguments) => {
+            drift::run(&pipeline(&global).await?, arguments, &mut output).await
+        }
         Verb::Explain(arguments) => {
-            Box::pin(explain::run(&pipeline(&global)?, arguments, &mut output)).await
+            Box::pin(explain::run(&pipeline(&global).await?, arguments, &mut output)).await
         }
         Verb::Sql(arguments) => {
-            Box::pin(sql::run(&pipeline(&global)?, arguments, &mut output)).await
+            Box::pin(sql::run(&pipeline(&global).await?, arguments, &mut output)).await
         }
         Verb::Compact(arguments) => {
-            Box::pin(compact::run(&pipeline(&global)?, arguments, &mut output)).await
+            Box::pin(compact::run(&pipeline(&global).await?, arguments, &mut output)).await
         }
-        Verb::Plugin(arguments) => plugin::run(&pipeline(&global)?, arguments, &mut output).await,
+        Verb::Plugin(arguments) => {
+            plugin::run(&pipeline(&global).await?, arguments, &mut output).await
+        }
     }
 }
 
 /// Sets up the pipeline as the options and the configuration say.
-fn pipeline(global: &Global) -> Result<Pipeline, Error> {
+async fn pipeline(global: &Global) -> Result<Pipeline, Error> {
     let mut config = Config::load(global.config.as_deref())?;
     if let Some(folder) = &global.lake {
-        config.lake.folder = Some(std::path::absolute(folder).map_err(|source| Error::File {
-            action: "open lake",
-            path: folder.clone(),
-            source,
-        })?);
+        config.lake.folder = Some(match is_url(&folder.to_string_lossy()) {
+            true => folder.clone(),
+            false => std::path::absolute(folder).map_err(|source| Error::File {
+                action: "open lake",
+                path: folder.clone(),
+                source,
+            })?,
+        });
     }
-    set_up(config, global)
+    set_up(config, global).await
 }
 
 /// Sets up the pipeline of a configuration, and lets Ctrl-C stop what it writes.
-fn set_up(mut config: Config, global: &Global) -> Result<Pipeline, Error> {
+async fn set_up(mut config: Config, global: &Global) -> Result<Pipeline, Error> {
     if let Some(memory) = global.memory_limit {
         config.engine.memory = Some(format!("{}B", memory.0));
     }
@@ -185,7 +196,7 @@ fn set_up(mut config: Config, global: &Global) -> Result<Pipeline, Error> {
             Error::File { action: "open folder to spill to", path: folder.clone(), source }
         })?);
     }
-    let pipeline = Pipeline::new(config, progress(global))?;
+    let pipeline = Pipeline::new(config, progress(global)).await?;
     tokio::spawn(interrupt::watch(std::sync::Arc::clone(pipeline.lake.meter())));
     Ok(pipeline)
 }

@@ -83,7 +83,7 @@ impl DeltaLake {
                 (context.read_table(Arc::new(kept))?, Some(counts))
             }
         };
-        let spec = self.write_spec(task, schema)?;
+        let spec = self.write_spec(task, schema).await?;
         let expected: Option<u64> = task.inputs.iter().map(|input| input.live_rows).sum();
         let running = self.options.meter.begin(expected);
         let written = if matches!(task.order, RowOrder::Unordered) {
@@ -137,10 +137,10 @@ impl DeltaLake {
         result
     }
 
-    fn write_spec(&self, task: &RewriteTask, schema: SchemaRef) -> Result<WriteSpec> {
-        let log_store = self.log_store(&TableName::new(&task.table)).map_err(external)?;
+    async fn write_spec(&self, task: &RewriteTask, schema: SchemaRef) -> Result<WriteSpec> {
+        let store = self.writable(&TableName::new(&task.table)).await.map_err(external)?;
         Ok(WriteSpec {
-            store: log_store.object_store(None),
+            store,
             prefix: task.file_prefix.clone(),
             schema,
             hidden_columns: task.row_tracking.as_ref().map_or(0, |_| 2),

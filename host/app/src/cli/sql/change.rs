@@ -1,6 +1,6 @@
 //! Statements that change a table's rows or rules.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use arrow::datatypes::Schema;
 use lakebed_lake::{DeltaLake, DmlReport, NewTable};
@@ -12,7 +12,7 @@ use lakebed_layout::{
 use lakebed_model::TableName;
 use serde_json::json;
 
-use crate::{cli::output::Output, error::Error, pipeline::Pipeline};
+use crate::{cli::output::Output, config::is_url, error::Error, pipeline::Pipeline};
 
 pub(super) async fn create_table(
     pipeline: &mut Pipeline,
@@ -61,7 +61,7 @@ fn place(
     if let Ok(known) = pipeline.lake.location(&TableName::new(&name)) {
         return Ok((name, known.to_string()));
     }
-    let Some(folder) = &pipeline.config.lake.folder else {
+    let Some(folder) = pipeline.config.lake_folder() else {
         return Err(Error::Usage {
             what: format!("create table `{name}`: nothing says where"),
             help:
@@ -78,8 +78,11 @@ fn place(
                 .to_owned(),
         });
     }
-    let location = pipeline.config.resolve(folder).join(&short);
-    Ok((short, location.to_string_lossy().into_owned()))
+    let location = match is_url(&folder) {
+        true => format!("{}/{short}", folder.trim_end_matches('/')),
+        false => Path::new(&folder).join(&short).to_string_lossy().into_owned(),
+    };
+    Ok((short, location))
 }
 
 fn partitioned(name: &str, create: &CreateTable) -> LayoutError {
