@@ -42,7 +42,7 @@ const LIFE: [&[&str]; 27] = [
     &[NO_CHECK, "VACUUM t RETAIN 0 HOURS"],
     &["VACUUM t"],
     &[ROWS],
-    &["SELECT count(*) AS n FROM t VERSION AS OF 1"],
+    &["SELECT sum(k) AS n FROM t VERSION AS OF 1"],
 ];
 
 /// Removes from an answer what differs from run to run.
@@ -90,7 +90,7 @@ fn every_statement_says_in_a_bucket_what_it_says_in_a_folder() {
         let remote = bucket.sql(statements);
         assert_eq!(outcome(&remote), outcome(&local), "{statements:?}\n{}", remote.stderr);
     }
-    let gone = bucket.sql(&["SELECT count(*) AS n FROM t VERSION AS OF 1"]);
+    let gone = bucket.sql(&["SELECT sum(k) AS n FROM t VERSION AS OF 1"]);
     assert_eq!(gone.code, 2, "its files were vacuumed: {}", gone.stderr);
     let keys = bucket.keys("lake/t/");
     let logged: Vec<&String> = keys.iter().filter(|key| key.contains(".checkpoint.")).collect();
@@ -151,7 +151,7 @@ fn odd_characters_in_keys_survive_the_log() {
         keys.filter_map(|key| key.strip_prefix(&format!("{root}/")).map(ToOwned::to_owned))
             .collect()
     };
-    assert_eq!(data(), odd.map(ToOwned::to_owned).into());
+    assert_eq!(data(), BTreeSet::from(odd.map(ToOwned::to_owned)));
     assert_eq!(sum(), 6);
     bucket.sql(&[&format!("DELETE FROM {place} WHERE k = 2")]).succeeded();
     bucket.sql(&[&format!("OPTIMIZE {place} FULL")]).succeeded();
@@ -214,7 +214,7 @@ fn the_whole_road_runs_on_a_lake_in_a_bucket() {
         "compact",
         "orders",
         "--iterators",
-        "ageoff(ts=o_orderdate,ttl=3650d)",
+        "ageoff='o_orderdate','2592000'",
     ]);
     assert_eq!(compacted.code, 0, "{}", compacted.stderr);
     let plans = format!("SELECT count(*) AS n FROM delta.`{}`", bucket.url("lake/_lakebed/plans"));
@@ -239,7 +239,8 @@ fn tables_of_the_configuration_may_lie_in_buckets_with_options_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
     let text = format!(
         "[tables]\nseven = \"{}\"\n[storage]\naws_endpoint = \"http://127.0.0.1:1\"\n\
-         [storage.\"s3://{}\"]\naws_endpoint = \"{server}\"\naws_skip_signature = true\n",
+         [storage.\"s3://{}\"]\naws_endpoint = \"{server}\"\n\
+         aws_access_key_id = \"testing\"\naws_secret_access_key = \"testing\"\n",
         bucket.url("lake/t"),
         bucket.name
     );

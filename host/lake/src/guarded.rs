@@ -20,7 +20,13 @@ use object_store::{
 /// Longest text that is quoted of a server's answer.
 const QUOTED_CHARS: usize = 300;
 /// Where the clouds tell their own machines who they are.
-const METADATA_HOSTS: [&str; 3] = ["169.254.169.254", "169.254.170.2", "metadata.google.internal"];
+const METADATA: [&str; 5] = [
+    "169.254.169.254",
+    "169.254.170.2",
+    "metadata.google.internal",
+    "/latest/api/token",
+    "/latest/meta-data/",
+];
 const HIDDEN: &str = "***";
 /// Shortest value of an option that is hidden.
 const SECRET_BYTES_MIN: usize = 8;
@@ -54,7 +60,7 @@ pub(crate) struct StoreError {
 /// another try is known to help.
 #[must_use]
 pub fn store_problem(error: &(dyn StdError + 'static)) -> Option<StoreProblem> {
-    std::iter::successors(Some(error), |&cause| cause.source()).find_map(|cause| {
+    causes(error).find_map(|cause| {
         let told = cause.downcast_ref::<StoreError>().and_then(|error| error.problem);
         told.or_else(|| match cause.downcast_ref::<Error>()? {
             Error::NotImplemented { .. } => Some(StoreProblem::Unsupported),
@@ -67,10 +73,28 @@ pub fn store_problem(error: &(dyn StdError + 'static)) -> Option<StoreProblem> {
 /// Tells whether an operation failed because an object store did, rather than for what was asked.
 #[must_use]
 pub fn is_of_storage(error: &(dyn StdError + 'static)) -> bool {
-    std::iter::successors(Some(error), |&cause| cause.source()).any(|cause| {
+    causes(error).any(|cause| {
         let found = cause.downcast_ref::<Error>();
         found.is_some_and(|error| !matches!(error, Error::NotFound { .. }))
     })
+}
+
+/// An error and its causes, outermost first; the Delta kernel does not name an object store's error as
+/// its own errors' cause.
+fn causes<'e>(
+    error: &'e (dyn StdError + 'static),
+) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
+    std::iter::successors(Some(error), |&cause| within_kernel(cause).or_else(|| cause.source()))
+}
+
+fn within_kernel<'e>(cause: &'e (dyn StdError + 'static)) -> Option<&'e (dyn StdError + 'static)> {
+    use delta_kernel::Error as Kernel;
+    let boxed = || cause.downcast_ref::<Box<Kernel>>().map(AsRef::as_ref);
+    match cause.downcast_ref::<Kernel>().or_else(boxed)? {
+        Kernel::ObjectStore(error) => Some(error),
+        Kernel::Backtraced { source, .. } => Some(source.as_ref()),
+        _ => None,
+    }
 }
 
 /// Texts that no message may show.
@@ -295,7 +319,7 @@ pub(crate) fn told(secrets: &Secrets, error: Error) -> Error {
 
 /// Tells what is wrong by what the servers say; the crate below has no names for most of it.
 fn problem_of(error: &(dyn StdError + 'static)) -> Option<StoreProblem> {
-    const SIGNS: [(&[&str], StoreProblem); 4] = [
+    const SIGNS: [(&[&str], StoreProblem); 5] = [
         (
             &["NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist"],
             StoreProblem::NoBucket,
@@ -309,11 +333,12 @@ fn problem_of(error: &(dyn StdError + 'static)) -> Option<StoreProblem> {
             StoreProblem::Denied,
         ),
         (&["status code: 501", "<Code>NotImplemented<"], StoreProblem::Unsupported),
+        (&["status code: 403", "status code: 401"], StoreProblem::Denied),
     ];
     let causes: Vec<_> = std::iter::successors(Some(error), |&cause| cause.source()).collect();
     let texts: Vec<String> = causes.iter().map(ToString::to_string).collect();
     let says = |sign: &str| texts.iter().any(|text| text.contains(sign));
-    if METADATA_HOSTS.into_iter().any(says) {
+    if METADATA.into_iter().any(says) {
         return Some(StoreProblem::NoCredentials);
     }
     let is_unreachable = causes.iter().any(|cause| {

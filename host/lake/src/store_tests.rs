@@ -324,7 +324,7 @@ async fn a_lakes_folder_in_a_bucket_lists_its_tables() {
     assert_eq!(opened.add_lake("memory://bucket/lake/").await.unwrap(), 3);
     let names: Vec<&str> = opened.names().map(TableName::as_str).collect();
     assert_eq!(names, ["50%", "plain", "with space"]);
-    for name in names.iter().map(|name| TableName::new(name)) {
+    for name in names.iter().map(|name| TableName::new(*name)) {
         assert_eq!(opened.snapshot(&name).await.unwrap().rows(), Some(10), "{name}");
     }
 }
