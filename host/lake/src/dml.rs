@@ -25,7 +25,7 @@ use lakebed_layout::{
 use lakebed_model::{Bytes, Instant, TableName};
 use serde_json::json;
 
-use crate::{DeltaLake, LakeError, rules::Rules, write::Cut};
+use crate::{DeltaLake, LakeError, kernel, rules::Rules, write::Cut};
 
 /// Column of a scan with the file that a row is from.
 const FILE: &str = "__lakebed_file";
@@ -415,12 +415,9 @@ fn live_rows(file: &AddFile) -> Option<u64> {
 
 /// How the scan names a file: its URL.
 pub(crate) fn file_id(snapshot: &TableSnapshot, file: &AddFile) -> String {
-    let mut root = snapshot.location.clone();
-    if !root.ends_with('/') {
-        root.push('/');
-    }
-    url::Url::parse(&root)
-        .and_then(|root| root.join(&file.path))
+    let root = &snapshot.location;
+    url::Url::parse(root)
+        .and_then(|root| kernel::folder(&root).join(&file.path))
         .map_or_else(|_| format!("{root}{}", file.path), |url| url.to_string())
 }
 

@@ -16,6 +16,8 @@ use delta_kernel::{
 use lakebed_layout::action::{DeletionVector, RemoveFile, decoded_path};
 use url::Url;
 
+use crate::stores::with_container_in_host;
+
 /// Removed files of a log, as far back as its last checkpoint knows them.
 pub(crate) struct Tombstones {
     pub(crate) removes: Vec<RemoveFile>,
@@ -23,9 +25,10 @@ pub(crate) struct Tombstones {
     pub(crate) checkpoint: Option<u64>,
 }
 
-/// Returns a location whose path ends with a slash, as the kernel wants it.
+/// Returns a location as the kernel and the engine know it: the path ends with a slash, and the host
+/// names the store.
 pub(crate) fn folder(location: &Url) -> Url {
-    let mut root = location.clone();
+    let mut root = with_container_in_host(location);
     if !root.path().ends_with('/') {
         root.set_path(&format!("{}/", root.path()));
     }

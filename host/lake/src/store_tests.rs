@@ -377,6 +377,17 @@ fn containers_of_one_account_are_different_stores() {
 }
 
 #[test]
+fn the_kernel_knows_a_container_by_its_host() {
+    let folder = |location: &str| crate::kernel::folder(&Url::parse(location).unwrap()).to_string();
+    assert_eq!(
+        folder("abfss://one@account.dfs.core.windows.net/a%20b"),
+        "abfss://one.account.dfs.core.windows.net/a%20b/"
+    );
+    assert_eq!(folder("s3://bucket"), "s3://bucket/");
+    assert_eq!(folder("file:///lake/t"), "file:///lake/t/");
+}
+
+#[test]
 fn options_are_those_of_a_store_and_hide_their_values() {
     let mut options = StoreOptions::default();
     for name in ["aws_endpoint", "azure_storage_account_key", "google_base_url", "timeout"] {

@@ -320,7 +320,8 @@ fn place_of(location: &Url) -> String {
     location[..Position::BeforePath].to_owned()
 }
 
-fn with_container_in_host(location: &Url) -> Url {
+/// Moves the container of a URL of Azure from before the host into it; other URLs stay.
+pub(crate) fn with_container_in_host(location: &Url) -> Url {
     let container = location.username();
     let host = location.host_str().filter(|_| !container.is_empty());
     let moved = host.and_then(|host| {
