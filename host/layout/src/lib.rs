@@ -23,6 +23,7 @@ pub mod interval;
 mod iterators;
 mod lake;
 pub mod log_files;
+mod moves;
 mod optimize;
 pub mod ordinal;
 mod overlap;

@@ -17,7 +17,7 @@ use crate::{
     action::AddFile,
     commit::{commit_replacement, discard_output},
     conflict::Scope,
-    select,
+    moves, select,
     task::{self, rewrite_task},
     zcube,
 };
@@ -146,6 +146,10 @@ async fn optimize_bin(
     let mut rewrite = rewrite_task(lake, snapshot, files, target, options.now);
     if let Some(cube) = &bin.cube {
         rewrite.tags.insert(zcube::ZCUBE_ID.to_owned(), cube.clone());
+    }
+    if !rewrite.order.keys().is_empty() {
+        let left = moves::left_after(bin.files.iter().map(|(file, _)| file));
+        rewrite.tags.insert(moves::TAG.to_owned(), left.to_string());
     }
     let cube = rewrite.tags.get(zcube::ZCUBE_ID).cloned();
     let output = task::run(lake, executor, snapshot, &rewrite).await?;

@@ -10,21 +10,30 @@
 //! 2. **Offending files.** A pair whose score exceeds the threshold offends, unless one rewrite made
 //!    both files: it would make them again. Pairs connect files to groups, and a group counts from
 //!    the smallest number of offending files on.
-//! 3. **Price.** A rewrite's files are its *layer*. Merging a group pays when it moves at most
-//!    [`MOVED_PER_ADDED`] bytes for each byte outside of the group's largest layer. Else that layer
-//!    stays and the rest is grouped anew. So a wide new file does not drag the whole table along,
-//!    and equal layers merge into larger ones: cost follows the new data, times the logarithm of the
-//!    number of layers.
+//! 3. **Price.** A rewrite's files are its *layer*. Merging a group pays when its layers but the largest
+//!    have as many moves left ([`crate::moves`]) as there are bytes in the whole group, the largest
+//!    included: small layers wait until together they pay for the large one they overlap. Until then
+//!    that layer stays, and of the rest those merge among themselves that were hardly moved yet
+//!    ([`FRESH`]): they keep enough for the large one. So a wide new file does not drag the whole
+//!    table along, and no byte is moved more often than its budget allows.
+//!    Example: eleven layers of 4 MiB that were merged once have 2.125 moves left, 93.5 MiB in all;
+//!    with another 2 MiB laid out once (3 left) they pay for merging with a layer of 50 MiB (96 MiB).
+//! 4. **Small files** are [`crate::select()`]'s: they neither offend nor merge among themselves here,
+//!    but where a group merges as a whole they help to pay, and join it.
 //!
 //! A file without bounds of every key overlaps nothing, because nothing is known of it; so does a
 //! column of nulls only. Bounds that were cut (strings, milliseconds) are taken as they stand.
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
-use crate::bounds::{Bound, KeyRange};
+use crate::{
+    bounds::{Bound, KeyRange},
+    moves::MOVE,
+};
 
-/// Most bytes that reclustering may move for each byte that is not in the largest layer yet.
-const MOVED_PER_ADDED: u64 = 3;
+/// Moves left to layers that merge among themselves below a larger one, in thousandths: at least one
+/// and a half is left of them afterwards. New data that was laid out once has three.
+const FRESH: u64 = 2 * MOVE + MOVE / 2;
 /// Most files that one file is compared with, those that begin last before it in the sweep: a
 /// bound on the work in a table where everything overlaps everything. Whatever is found is true;
 /// more is found by the next OPTIMIZE.
@@ -43,6 +52,10 @@ pub(crate) struct Candidate<'f> {
     pub(crate) layer: Option<&'f str>,
     /// Its size.
     pub(crate) bytes: u64,
+    /// How often its bytes may still be moved, in thousandths.
+    pub(crate) moves_left: u64,
+    /// Whether it is far under the target size.
+    pub(crate) is_small: bool,
 }
 
 /// What counts as overlapping.
@@ -60,14 +73,17 @@ pub(crate) fn offending(candidates: Vec<Candidate<'_>>, policy: OverlapPolicy) -
     let mut pending = vec![candidates];
     while let Some(candidates) = pending.pop() {
         for group in groups(candidates, policy) {
-            match largest_layer_that_costs_too_much(&group) {
+            match layer_that_is_not_paid_for(&group) {
                 None => found.extend(group.iter().map(|candidate| candidate.index)),
                 Some(layer) => {
-                    let is_in = |position: usize, candidate: &Candidate<'_>| {
-                        Layer::of(position, candidate) == layer
+                    let merges = |(position, candidate): &(usize, Candidate<'_>)| {
+                        Layer::of(*position, candidate) != layer
+                            && candidate.moves_left >= FRESH
+                            && !candidate.is_small
                     };
-                    let rest = group.iter().enumerate().filter(|(at, c)| !is_in(*at, c));
-                    pending.push(rest.map(|(_, candidate)| candidate.clone()).collect());
+                    let rest: Vec<(usize, Candidate<'_>)> =
+                        group.iter().cloned().enumerate().filter(merges).collect();
+                    pending.push(rest.into_iter().map(|(_, candidate)| candidate).collect());
                 }
             }
         }
@@ -167,14 +183,18 @@ impl<'f> Layer<'f> {
     }
 }
 
-fn largest_layer_that_costs_too_much<'f>(group: &[Candidate<'f>]) -> Option<Layer<'f>> {
-    let mut bytes: BTreeMap<Layer<'f>, u64> = BTreeMap::new();
+/// The largest layer of a group, unless the others pay for moving all of it.
+fn layer_that_is_not_paid_for<'f>(group: &[Candidate<'f>]) -> Option<Layer<'f>> {
+    let mut layers: BTreeMap<Layer<'f>, (u64, u128)> = BTreeMap::new();
     for (position, candidate) in group.iter().enumerate() {
-        *bytes.entry(Layer::of(position, candidate)).or_default() += candidate.bytes;
+        let (bytes, moves) = layers.entry(Layer::of(position, candidate)).or_default();
+        *bytes = bytes.saturating_add(candidate.bytes);
+        *moves += u128::from(candidate.bytes) * u128::from(candidate.moves_left);
     }
-    let moved: u64 = bytes.values().sum();
-    let (layer, largest) = bytes.into_iter().max_by_key(|(_, bytes)| *bytes)?;
-    (moved > (moved - largest).saturating_mul(MOVED_PER_ADDED)).then_some(layer)
+    let needed: u128 = layers.values().map(|(bytes, _)| u128::from(*bytes)).sum();
+    let all: u128 = layers.values().map(|(_, moves)| *moves).sum();
+    let (layer, (_, own)) = layers.into_iter().max_by_key(|(_, (bytes, _))| *bytes)?;
+    (all - own < needed * u128::from(MOVE)).then_some(layer)
 }
 
 /// Groups files by pairs that offend; groups that are too small are left out.
@@ -196,7 +216,10 @@ fn groups<'f>(candidates: Vec<Candidate<'f>>, policy: OverlapPolicy) -> Vec<Vec<
     for (position, candidate) in sweep.candidates.into_iter().enumerate() {
         members.entry(sets.root(position)).or_default().push(candidate);
     }
-    members.into_values().filter(|group| group.len() >= policy.files_min).collect()
+    let offends = |group: &Vec<Candidate<'f>>| {
+        group.iter().filter(|candidate| !candidate.is_small).count() >= policy.files_min
+    };
+    members.into_values().filter(offends).collect()
 }
 
 /// Files in the order in which their ranges of one key begin, with ranks in place of values.
@@ -378,9 +401,15 @@ mod tests {
     }
 
     fn candidates(ranges: &[(i128, i128, Option<&'static str>, u64)]) -> Vec<Candidate<'static>> {
-        let candidate = |(index, (low, high, layer, bytes)): (usize, &(i128, i128, _, u64))| {
-            Candidate { index, ranges: vec![whole(*low, *high)], layer: *layer, bytes: *bytes }
-        };
+        let candidate =
+            |(index, (low, high, layer, bytes)): (usize, &(i128, i128, _, u64))| Candidate {
+                index,
+                ranges: vec![whole(*low, *high)],
+                layer: *layer,
+                bytes: *bytes,
+                moves_left: 3_000,
+                is_small: false,
+            };
         ranges.iter().enumerate().map(candidate).collect()
     }
 
@@ -433,6 +462,47 @@ mod tests {
         assert_eq!(offending(candidates(&files), POLICY), Vec::<usize>::new());
     }
 
+    /// A base of ten files of ten bytes, and layers over all of it that were merged once.
+    fn merged_once(layers: &[&'static str]) -> Vec<Candidate<'static>> {
+        let mut files: Vec<_> = (0..10).map(|n| (n * 10, n * 10 + 9, Some("base"), 10)).collect();
+        files.extend(layers.iter().map(|layer| (0, 99, Some(*layer), 20)));
+        let mut all = candidates(&files);
+        for candidate in &mut all[10..] {
+            candidate.moves_left = 2_000;
+        }
+        all
+    }
+
+    #[test]
+    fn layers_that_were_merged_once_wait_until_they_pay_for_the_base() {
+        let layers = ["a", "b", "c", "d", "e"];
+        assert_eq!(offending(merged_once(&layers[..4]), POLICY), Vec::<usize>::new());
+        assert_eq!(offending(merged_once(&layers), POLICY).len(), 15);
+    }
+
+    #[test]
+    fn small_files_neither_offend_nor_stay_behind() {
+        let small = |count: usize| {
+            let mut files: Vec<_> = (0..count).map(|_| (0, 99, None, 1)).collect();
+            files.push((0, 99, Some("base"), 5));
+            let mut all = candidates(&files);
+            for candidate in &mut all[..count] {
+                candidate.is_small = true;
+            }
+            all
+        };
+        assert_eq!(offending(small(9), POLICY), Vec::<usize>::new());
+        let mut with_healthy = small(9);
+        let healthy =
+            candidates(&[(0, 99, Some("x"), 4), (0, 99, Some("y"), 4), (0, 99, Some("z"), 4)]);
+        let next = with_healthy.len();
+        with_healthy.extend(healthy.into_iter().map(|mut candidate| {
+            candidate.index += next;
+            candidate
+        }));
+        assert_eq!(offending(with_healthy, POLICY).len(), 13);
+    }
+
     #[test]
     fn sweep_finds_what_comparing_all_pairs_finds() {
         let mut state = 1_u64;
@@ -447,7 +517,14 @@ mod tests {
                         let low = next(100);
                         whole(low, low + next(60))
                     };
-                    Candidate { index, ranges: vec![range(), range()], layer: None, bytes: 1 }
+                    Candidate {
+                        index,
+                        ranges: vec![range(), range()],
+                        layer: None,
+                        bytes: 1,
+                        moves_left: 3_000,
+                        is_small: false,
+                    }
                 })
                 .collect();
             let partner = |a: &Candidate<'_>| {

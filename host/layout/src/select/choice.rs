@@ -9,6 +9,7 @@ use crate::{
     TableSnapshot,
     action::AddFile,
     bounds::RangeReader,
+    moves,
     overlap::{self, Candidate, OverlapPolicy},
     sizing::{counted_bytes, live_bytes},
     zcube::{self, Membership},
@@ -17,9 +18,13 @@ use crate::{
 /// A file of this many times the target size is rewritten by FULL. delta-spark merges a cube into
 /// files of its own setting (1 GiB), whatever `delta.targetFileSize` says.
 const OVERSIZED: u64 = 2;
-/// A small file of less than the target size divided by this joins whatever is rewritten: to read it
-/// costs about as much as to name it.
-const TINY: u64 = 64;
+/// So many small files of like size are merged, new ones included: each byte is moved once per power
+/// of this number that lies between a portion of new data and a healthy file.
+const LIKE_FILES: usize = 8;
+/// Files are of like size when none is larger than the mean times this.
+const LIKE_SIZE: u64 = 2;
+/// The smallest files join whatever is rewritten when together they are no more than a share of it.
+const JOINING_SHARE: u64 = 8;
 /// So many small files are merged even when they make no healthy file.
 const MANY_SMALL: usize = 50;
 
@@ -173,23 +178,15 @@ impl<'s> Choice<'s> {
 
     /// How many of the small files, from the smallest on, join those selected.
     ///
-    /// A file joins what is at least as large: so each byte is rewritten a logarithmic number of
-    /// times until it is in a healthy file, however small the portions that arrive. All join when
-    /// those that stay would be due for a merge of their own afterwards.
+    /// They join when they are a small share of what is rewritten, or when with it they are enough
+    /// files of like size. All join when those that stay would be due for a merge of their own.
     fn joining(&self, small: &[(u64, usize)]) -> usize {
         if !self.policy.settings.fast_optimize {
             return small.len();
         }
-        let tiny = self.policy.target_file_size.0 / TINY;
-        let mut gathered = self.chosen_bytes();
-        let mut count = 0;
-        for (bytes, index) in small {
-            if *bytes > gathered.max(tiny) {
-                break;
-            }
-            gathered += live_bytes(self.files[*index].add);
-            count += 1;
-        }
+        let chosen = self.chosen_bytes();
+        let count = share_of(small, chosen / JOINING_SHARE).max(self.like_sized(small, chosen));
+        let gathered = chosen + sum(&small[..count]);
         let (mut left, mut left_bytes) = (small.len() - count, sum(&small[count..]));
         if self.policy.is_small(gathered) {
             left += 1;
@@ -198,16 +195,33 @@ impl<'s> Choice<'s> {
         if self.pays(left, left_bytes) { small.len() } else { count }
     }
 
+    /// The longest run of small files, from the smallest on, that are of like size among themselves
+    /// and with what is rewritten, if that is small too.
+    fn like_sized(&self, small: &[(u64, usize)], chosen: u64) -> usize {
+        let (new, new_bytes) = if self.policy.is_small(chosen) { (1, chosen) } else { (0, 0) };
+        let mut bytes = new_bytes;
+        let mut longest = 0;
+        for (at, (size, _)) in small.iter().enumerate() {
+            bytes += size;
+            let files = at + 1 + new;
+            let largest = (*size).max(new_bytes);
+            let sum_if_all_so_large =
+                largest.saturating_mul(u64::try_from(files).unwrap_or(u64::MAX));
+            if files >= LIKE_FILES && sum_if_all_so_large <= bytes.saturating_mul(LIKE_SIZE) {
+                longest = at + 1;
+            }
+        }
+        longest
+    }
+
     /// Takes the clustered files that overlap, when there is new data.
     pub(super) fn take_overlapping_files(&mut self, reader: &RangeReader) {
         let settings = &self.policy.settings;
-        if !settings.auto_recluster || self.is_empty() {
+        if !settings.auto_recluster || self.is_empty() || self.has_one_layer_at_most() {
             return;
         }
         let candidate = |(index, file): (usize, &Judged<'s>)| {
-            let is_candidate =
-                file.is_left_in_open_cube() && !self.policy.is_small(file.counted_bytes);
-            if !is_candidate {
+            if !file.is_left_in_open_cube() {
                 return None;
             }
             Some(Candidate {
@@ -215,6 +229,8 @@ impl<'s> Choice<'s> {
                 ranges: reader.read(file.add)?,
                 layer: file.add.tag(zcube::REWRITE),
                 bytes: file.add.size,
+                moves_left: moves::left(file.add),
+                is_small: self.policy.is_small(file.counted_bytes),
             })
         };
         let candidates = self.files.iter().enumerate().filter_map(candidate).collect();
@@ -223,6 +239,17 @@ impl<'s> Choice<'s> {
             files_min: usize::try_from(settings.min_offending_files).unwrap_or(usize::MAX),
         };
         self.take(overlap::offending(candidates, policy), Reason::Overlap);
+    }
+
+    /// Tells whether one rewrite made all clustered files that are left: then nothing overlaps, and
+    /// statistics need not be read.
+    fn has_one_layer_at_most(&self) -> bool {
+        let left = self.files.iter().filter(|file| file.is_left_in_open_cube());
+        let mut layers = left.map(|file| file.add.tag(zcube::REWRITE));
+        match layers.next() {
+            None => true,
+            Some(first) => first.is_some() && layers.all(|layer| layer == first),
+        }
     }
 
     /// Packs the selected files into bins.
@@ -242,6 +269,16 @@ impl<'s> Choice<'s> {
             .rev()
             .max_by_key(|(_, bytes)| *bytes)
     }
+}
+
+/// How many of the files, from the smallest on, are together no more than so many bytes.
+fn share_of(small: &[(u64, usize)], bytes_max: u64) -> usize {
+    let mut bytes = 0;
+    let fits = |(size, _): &&(u64, usize)| {
+        bytes += size;
+        bytes <= bytes_max
+    };
+    small.iter().take_while(fits).count()
 }
 
 fn sum(small: &[(u64, usize)]) -> u64 {

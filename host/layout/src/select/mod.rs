@@ -3,10 +3,10 @@
 //! 1. A file is selected when it is unclustered, when deletion vectors hide more than
 //!    `deleted_rows_ratio` of its rows whatever its state, or — FULL only — when it was clustered
 //!    under other columns or by another provider, or is at least twice the target size.
-//! 2. **Incremental** (the default): small files of open cubes join when they are no more than what
-//!    is rewritten with them, or when together they make a healthy file; clustered files whose
-//!    ranges overlap join when anything else is selected ([`crate::overlap`]). What is well clustered
-//!    stays. Cost therefore follows the new data, not the table.
+//! 2. **Incremental** (the default): small files of open cubes join when they are a small share of what
+//!    is rewritten, when enough of them are of like size, or when together they make a healthy file;
+//!    clustered files whose ranges overlap join when anything else is selected ([`crate::overlap`]).
+//!    What is well clustered stays. Cost therefore follows the new data, not the table.
 //! 3. **Standard** (`strategy.incremental = false`) and **FULL**: all files of open cubes join when
 //!    anything is selected or the cubes are several, as delta-spark does it (delta#4304); FULL also
 //!    joins the rewrites of one cube, because an incremental cube grows by many.

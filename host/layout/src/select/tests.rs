@@ -214,12 +214,12 @@ fn full_rewrites_a_cube_that_grew_by_several_rewrites() {
 }
 
 #[test]
-fn small_files_join_what_is_no_smaller() {
+fn small_files_join_what_is_much_larger() {
     let files = vec![
         clustered_file("s1", 10, "cube", &["a"]),
-        clustered_file("s2", 60, "cube", &["a"]),
+        clustered_file("s2", 52, "cube", &["a"]),
         clustered_file("s3", 200, "cube", &["a"]),
-        plain_file("n1", 50),
+        plain_file("n1", 500),
     ];
     let expected = [("n1", Reason::Unclustered), ("s1", Reason::Small), ("s2", Reason::Small)];
     check(files.clone(), &["a"], false, &expected);
@@ -231,6 +231,22 @@ fn small_files_join_what_is_no_smaller() {
     ];
     let eager = ClusteringSettings { fast_optimize: false, ..ClusteringSettings::default() };
     check_with(eager, files, &["a"], false, &all);
+}
+
+#[test]
+fn small_files_of_like_size_wait_until_they_are_eight() {
+    let table = |small: usize| {
+        let mut files: Vec<AddFile> =
+            (0..small).map(|n| clustered_file(&format!("s{n}"), 10, "cube", &["a"])).collect();
+        files.push(clustered_file("t", 80, "cube", &["a"]));
+        files.push(plain_file("n1", 12));
+        files
+    };
+    check(table(6), &["a"], false, &[("n1", Reason::Unclustered)]);
+    let names: Vec<String> = (0..7).map(|n| format!("s{n}")).collect();
+    let mut expected = vec![("n1", Reason::Unclustered)];
+    expected.extend(names.iter().map(|name| (name.as_str(), Reason::Small)));
+    check(table(7), &["a"], false, &expected);
 }
 
 #[test]
