@@ -4,10 +4,14 @@
 //! ranges have no rounding; floats stay floats, strings stay strings. A file without both bounds of
 //! every key has no ranges: nothing can be said about it.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, fmt};
 
 use arrow::datatypes::{DataType, Schema};
 use lakebed_model::Literal;
+use serde::{
+    Deserializer,
+    de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor},
+};
 use serde_json::Value;
 
 use crate::{ColumnMapping, action::AddFile, columns};
@@ -53,7 +57,6 @@ impl KeyRange {
 
 #[derive(Debug)]
 struct Key {
-    path: Vec<String>,
     data_type: DataType,
 }
 
@@ -61,19 +64,25 @@ struct Key {
 #[derive(Debug)]
 pub(crate) struct RangeReader {
     keys: Vec<Key>,
+    /// Where the statistics have the bounds: for each key the lower and the upper one.
+    wanted: Vec<Vec<String>>,
 }
 
 impl RangeReader {
     /// Prepares for column names; a column that the schema lacks leaves all files unjudged.
     pub(crate) fn new(schema: &Schema, mapping: ColumnMapping, cluster_by: &[String]) -> Self {
-        let key = |name: &String| {
-            let path = columns::split_name(name);
-            Key {
-                data_type: columns::column_type(schema, name).unwrap_or(DataType::Null),
-                path: mapping.physical_path(schema, &path).unwrap_or(path),
-            }
+        let key = |name: &String| Key {
+            data_type: columns::column_type(schema, name).unwrap_or(DataType::Null),
         };
-        Self { keys: cluster_by.iter().map(key).collect() }
+        let sides = |name: &String| {
+            let path = columns::split_name(name);
+            let path = mapping.physical_path(schema, &path).unwrap_or(path);
+            ["minValues", "maxValues"].map(|side| [&[side.to_owned()], path.as_slice()].concat())
+        };
+        Self {
+            keys: cluster_by.iter().map(key).collect(),
+            wanted: cluster_by.iter().flat_map(sides).collect(),
+        }
     }
 
     /// Reads the ranges of all keys; `None` where a bound is missing or makes no sense.
@@ -81,23 +90,19 @@ impl RangeReader {
         let text = file.stats.as_deref()?;
         let has_decimals =
             self.keys.iter().any(|key| matches!(key.data_type, DataType::Decimal128(..)));
-        let stats: Value = if has_decimals {
-            serde_json::from_str(&with_long_numbers_quoted(text)).ok()?
+        let values = if has_decimals {
+            picked(&with_long_numbers_quoted(text), &self.wanted)?
         } else {
-            serde_json::from_str(text).ok()?
+            picked(text, &self.wanted)?
         };
-        let (minima, maxima) = (stats.get("minValues")?, stats.get("maxValues")?);
-        let range = |key: &Key| {
-            let low = bound(nested(minima, &key.path)?, &key.data_type)?;
-            let high = bound(nested(maxima, &key.path)?, &key.data_type)?;
+        let range = |(key, sides): (&Key, &[Option<Value>])| {
+            let [low, high] = sides else { return None };
+            let low = bound(low.as_ref()?, &key.data_type)?;
+            let high = bound(high.as_ref()?, &key.data_type)?;
             low.order(&high).is_le().then_some(KeyRange { low, high })
         };
-        self.keys.iter().map(range).collect()
+        self.keys.iter().zip(values.chunks_exact(2)).map(range).collect()
     }
-}
-
-fn nested<'v>(values: &'v Value, path: &[String]) -> Option<&'v Value> {
-    path.iter().try_fold(values, |value, name| value.get(name))
 }
 
 fn bound(value: &Value, data_type: &DataType) -> Option<Bound> {
@@ -125,6 +130,86 @@ fn bound(value: &Value, data_type: &DataType) -> Option<Bound> {
             number.map(|v| Bound::Whole(i128::from(v)))
         }
         _ => None,
+    }
+}
+
+/// Reads the values at some paths of a JSON object; the rest is passed over without being kept, which
+/// for statistics of many columns is most of it. `None` where the text is no JSON object, or something
+/// else stands where an object should.
+fn picked(text: &str, paths: &[Vec<String>]) -> Option<Vec<Option<Value>>> {
+    let mut found = vec![None; paths.len()];
+    let wanted = paths.iter().map(Vec::as_slice).enumerate().collect();
+    let mut reader = serde_json::Deserializer::from_str(text);
+    Pick { wanted, found: &mut found }.deserialize(&mut reader).ok()?;
+    reader.end().ok()?;
+    Some(found)
+}
+
+/// The ends of paths into one object, each with its place among those found.
+type Wanted<'p> = Vec<(usize, &'p [String])>;
+
+struct Pick<'p, 'f> {
+    wanted: Wanted<'p>,
+    found: &'f mut [Option<Value>],
+}
+
+impl<'de> DeserializeSeed<'de> for Pick<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Pick<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let Self { wanted, found } = self;
+        while let Some(below) = map.next_key_seed(Below(&wanted))? {
+            match below.first() {
+                None => drop(map.next_value::<IgnoredAny>()?),
+                Some((_, [])) => {
+                    let value: Value = map.next_value()?;
+                    for (place, _) in below {
+                        found[place] = Some(value.clone());
+                    }
+                }
+                Some(_) => map.next_value_seed(Pick { wanted: below, found: &mut *found })?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The paths that go on below a name.
+struct Below<'p, 'w>(&'w Wanted<'p>);
+
+impl<'de, 'p> DeserializeSeed<'de> for Below<'p, '_> {
+    type Value = Wanted<'p>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Wanted<'p>, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de, 'p> Visitor<'de> for Below<'p, '_> {
+    type Value = Wanted<'p>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Wanted<'p>, E> {
+        let below = |(place, path): &(usize, &'p [String])| match path {
+            [first, rest @ ..] if first == name => Some((*place, rest)),
+            _ => None,
+        };
+        Ok(self.0.iter().filter_map(below).collect())
     }
 }
 
