@@ -12,7 +12,7 @@ use datafusion::{
 use deltalake::kernel::{StructType, engine::arrow_conversion::TryIntoKernel};
 use futures::stream;
 use lakebed_layout::{
-    ColumnMapping, FileSizing, Lake, LakeFault, LayoutError, PutOutcome, Replacement,
+    BloomFilter, ColumnMapping, FileSizing, Lake, LakeFault, LayoutError, PutOutcome, Replacement,
     RewriteOutput, TableSnapshot,
     action::{Action, AddFile},
     commit_replacement,
@@ -64,12 +64,17 @@ impl Default for NewTable {
 #[derive(Debug)]
 struct Naming {
     stats: StatsColumns,
+    bloom_filters: Vec<BloomFilter>,
     column_mapping: ColumnMapping,
 }
 
 impl Naming {
     fn of(snapshot: &TableSnapshot) -> Self {
-        Self { stats: ddl::stats_columns(snapshot), column_mapping: snapshot.column_mapping() }
+        Self {
+            stats: ddl::stats_columns(snapshot),
+            bloom_filters: snapshot.bloom_filters(),
+            column_mapping: snapshot.column_mapping(),
+        }
     }
 }
 
@@ -146,7 +151,7 @@ impl DeltaLake {
     /// Checks a table's definition and makes its folder.
     fn prepare_new(&mut self, new: &mut NewTable) -> Result<(), LakeError> {
         let snapshot = as_if_created(new);
-        properties::check(new.name.as_str(), &new.properties, true)?;
+        properties::check_new(new.name.as_str(), &new.schema, &new.properties)?;
         new.cluster_by = ddl::resolved(&snapshot, &new.cluster_by)?;
         self.add_table(new.name.as_str(), &new.location)?;
         let location = self.location(&new.name)?.clone();
@@ -304,6 +309,7 @@ impl DeltaLake {
             hidden_columns: 0,
             indexed_columns: naming.stats.leading,
             stats_columns: naming.stats.named,
+            bloom_filters: naming.bloom_filters,
             column_mapping: naming.column_mapping,
             row_group_rows: self.options.row_group_rows,
             threads: self.options.threads.get(),

@@ -9,7 +9,7 @@ use datafusion::{
     error::Result,
     execution::{FunctionRegistry, SessionState, SessionStateBuilder},
     logical_expr::LogicalPlan,
-    physical_plan::{ExecutionPlan, collect},
+    physical_plan::{ExecutionPlan, collect, metrics::MetricValue},
     prelude::{DataFrame, SessionConfig, SessionContext},
 };
 use datafusion_spark::SessionStateBuilderSpark;
@@ -37,6 +37,8 @@ pub struct ScanCost {
     pub files_total: u64,
     /// Bytes fetched from storage, footers included.
     pub bytes_read: u64,
+    /// Row groups of the files opened that Bloom filters ruled out.
+    pub row_groups_ruled_out: u64,
 }
 
 /// A query's answer and cost.
@@ -307,6 +309,15 @@ fn with_lifted_ranges(state: SessionState) -> SessionState {
 
 fn add_metrics(plan: &dyn ExecutionPlan, cost: &mut ScanCost) {
     if let Some(metrics) = plan.metrics() {
+        let ruled_out = metrics.iter().filter_map(|metric| match metric.value() {
+            MetricValue::PruningMetrics { name, pruning_metrics }
+                if name == "row_groups_pruned_bloom_filter" =>
+            {
+                u64::try_from(pruning_metrics.pruned()).ok()
+            }
+            _ => None,
+        });
+        cost.row_groups_ruled_out += ruled_out.sum::<u64>();
         let metrics = metrics.aggregate_by_name();
         let sum = |name: &str| -> u64 {
             metrics

@@ -21,12 +21,13 @@ use datafusion::{
     execution::SendableRecordBatchStream,
 };
 use futures::StreamExt;
-use lakebed_layout::{ColumnMapping, action::AddFile, columns};
+use lakebed_layout::{BloomFilter, ColumnMapping, action::AddFile, columns};
 use object_store::{ObjectStore, ObjectStoreExt, buffered::BufWriter, path::Path};
 use parquet::{
     arrow::AsyncArrowWriter,
     basic::{Compression, ZstdLevel},
-    file::properties::{EnabledStatistics, WriterProperties},
+    file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder},
+    schema::types::ColumnPath,
 };
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc},
@@ -43,10 +44,19 @@ use crate::{
 const PAGE_ROWS_MIN: u64 = 512;
 /// Most rows of a data page, the Parquet default.
 const PAGE_ROWS_MAX: u64 = 20_000;
+/// Rows of a data page where nobody knows how many the file will have.
+const PAGE_ROWS_UNKNOWN: u64 = 4_096;
 /// Rows handed to an encoder at once where files are cut by size.
 const PORTION_ROWS: usize = 1_024;
 /// Pages a file is divided into where its size allows.
 const PAGES_PER_FILE: u64 = 16;
+/// Row groups a file is divided into where its size allows, so that readers without page indexes skip
+/// within it too.
+const ROW_GROUPS_PER_FILE: u64 = 8;
+/// Fewest rows of a row group: each has a dictionary of its own.
+const ROW_GROUP_ROWS_MIN: u64 = 1 << 16;
+/// Fewest bytes of a row group where files are cut by size.
+const ROW_GROUP_BYTES_MIN: u64 = 1 << 20;
 
 /// How the files of one job are written.
 #[derive(Debug, Clone)]
@@ -63,9 +73,11 @@ pub(crate) struct WriteSpec {
     pub(crate) indexed_columns: usize,
     /// Further columns with statistics.
     pub(crate) stats_columns: Vec<String>,
+    /// Columns with Bloom filters.
+    pub(crate) bloom_filters: Vec<BloomFilter>,
     /// How files name their columns.
     pub(crate) column_mapping: ColumnMapping,
-    /// Rows of a row group.
+    /// Most rows of a row group.
     pub(crate) row_group_rows: usize,
     /// Files encoded at once.
     pub(crate) threads: usize,
@@ -95,6 +107,15 @@ pub(crate) enum Cut<'c> {
     Rows(&'c [u64]),
     /// Once a file is about this large.
     Bytes(u64),
+}
+
+/// What is known of a file before it is written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Planned {
+    /// Its rows; 0 where nobody knows.
+    pub(crate) rows: u64,
+    /// Its size, where it is cut by that.
+    pub(crate) bytes: Option<u64>,
 }
 
 struct OpenFile {
@@ -170,8 +191,10 @@ async fn write_all(
             let mut file = match open.take() {
                 Some(file) => file,
                 None => {
-                    let planned = targets.pop().unwrap_or(0);
-                    let limit = if targets.is_empty() { u64::MAX } else { planned };
+                    let rows = targets.pop().unwrap_or(0);
+                    let limit = if targets.is_empty() { u64::MAX } else { rows };
+                    let bytes = (file_bytes < u64::MAX).then_some(file_bytes);
+                    let planned = Planned { rows, bytes };
                     start_file(planned, limit, begun, &slots, spec).await?
                 }
             };
@@ -197,7 +220,7 @@ async fn write_all(
 }
 
 async fn start_file(
-    planned: u64,
+    planned: Planned,
     rows_left: u64,
     begun: &mut Begun,
     slots: &Arc<Semaphore>,
@@ -218,7 +241,7 @@ async fn start_file(
 
 async fn encode(
     name: String,
-    rows: u64,
+    planned: Planned,
     mut batches: mpsc::Receiver<RecordBatch>,
     size: Arc<AtomicU64>,
     permit: OwnedSemaphorePermit,
@@ -237,7 +260,7 @@ async fn encode(
     let mut writer = AsyncArrowWriter::try_new(
         target,
         Arc::clone(&schema),
-        Some(properties(rows, &schema, &spec)),
+        Some(properties(planned, &schema, &spec)),
     )?;
     let written: Result<()> = async {
         while let Some(batch) = batches.recv().await {
@@ -277,13 +300,20 @@ async fn encode(
     })
 }
 
-pub(crate) fn properties(rows: u64, schema: &Schema, spec: &WriteSpec) -> WriterProperties {
-    let page_rows = (rows / PAGES_PER_FILE).clamp(PAGE_ROWS_MIN, PAGE_ROWS_MAX);
+pub(crate) fn properties(planned: Planned, schema: &Schema, spec: &WriteSpec) -> WriterProperties {
+    let page_rows = match planned.rows {
+        0 => PAGE_ROWS_UNKNOWN,
+        rows => (rows / PAGES_PER_FILE).clamp(PAGE_ROWS_MIN, PAGE_ROWS_MAX),
+    };
     let page_rows = usize::try_from(page_rows).unwrap_or(usize::MAX);
+    let group_rows = row_group_rows(planned.rows, spec.row_group_rows);
+    let group_bytes =
+        planned.bytes.map(|bytes| (bytes / ROW_GROUPS_PER_FILE).max(ROW_GROUP_BYTES_MIN));
     let common = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_statistics_enabled(EnabledStatistics::Page)
-        .set_max_row_group_row_count(Some(spec.row_group_rows))
+        .set_max_row_group_row_count(Some(group_rows))
+        .set_max_row_group_bytes(group_bytes.and_then(|bytes| usize::try_from(bytes).ok()))
         .set_data_page_row_count_limit(page_rows)
         .set_write_batch_size(page_rows.min(1_024))
         .set_created_by(lakebed_layout::engine_info().to_owned());
@@ -291,11 +321,44 @@ pub(crate) fn properties(rows: u64, schema: &Schema, spec: &WriteSpec) -> Writer
     let floats = columns::leaves(schema).into_iter().filter(|path| {
         columns::column_type(schema, &columns::join_name(path)).is_some_and(|t| t.is_floating())
     });
-    floats
-        .fold(common, |properties, path| {
-            properties.set_column_statistics_enabled(path.into(), EnabledStatistics::None)
-        })
+    let common = floats.fold(common, |properties, path| {
+        properties.set_column_statistics_enabled(path.into(), EnabledStatistics::None)
+    });
+    spec.bloom_filters
+        .iter()
+        .fold(common, |properties, filter| with_bloom_filter(properties, filter, group_rows, spec))
         .build()
+}
+
+/// How many rows the row groups of a file have: equal ones, but for the last.
+pub(crate) fn row_group_rows(rows: u64, most: usize) -> usize {
+    let most = most.max(1);
+    let groups = (rows / ROW_GROUP_ROWS_MIN).clamp(1, ROW_GROUPS_PER_FILE);
+    match usize::try_from(rows.div_ceil(groups)) {
+        Ok(equal) if equal > 0 => equal.min(most),
+        _ => most,
+    }
+}
+
+/// The writer makes room for as many values as a row group has rows and cuts the filter down to those
+/// that came.
+fn with_bloom_filter(
+    properties: WriterPropertiesBuilder,
+    filter: &BloomFilter,
+    group_rows: usize,
+    spec: &WriteSpec,
+) -> WriterPropertiesBuilder {
+    let path = columns::split_name(&filter.column);
+    let Some(path) = spec.column_mapping.physical_path(&spec.schema, &path) else {
+        return properties;
+    };
+    let path = ColumnPath::new(path);
+    let group_rows = count(group_rows);
+    let distinct = filter.distinct_max.map_or(group_rows, |most| most.min(group_rows));
+    properties
+        .set_column_bloom_filter_enabled(path.clone(), true)
+        .set_column_bloom_filter_fpp(path.clone(), filter.false_positives)
+        .set_column_bloom_filter_max_ndv(path, distinct)
 }
 
 /// Gives a batch the table's types: a scan may hand out views or dictionaries of them.
@@ -346,7 +409,67 @@ fn count(length: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::equal_parts;
+    use std::{collections::BTreeMap, sync::Arc};
+
+    use arrow::datatypes::{DataType, Field, Schema};
+    use lakebed_layout::{BloomFilter, ColumnMapping, testing::mapped_field};
+    use object_store::memory::InMemory;
+    use parquet::schema::types::ColumnPath;
+
+    use super::{Planned, WriteSpec, equal_parts, properties, row_group_rows};
+    use crate::physical::physical_schema;
+
+    /// Under column mapping files have other names; a field of a struct has a filter as well.
+    #[test]
+    fn bloom_filters_go_by_the_names_of_files() {
+        let inner: Vec<Field> = vec![mapped_field("id", DataType::Utf8, 2)];
+        let outer = mapped_field("who", DataType::Struct(inner.into()), 1);
+        let filter = |column: &str| BloomFilter {
+            column: column.to_owned(),
+            false_positives: 0.02,
+            distinct_max: Some(300),
+        };
+        let spec = WriteSpec {
+            store: Arc::new(InMemory::new()),
+            prefix: String::new(),
+            schema: Arc::new(Schema::new(vec![outer])),
+            hidden_columns: 0,
+            indexed_columns: 1,
+            stats_columns: Vec::new(),
+            bloom_filters: vec![filter("who.id"), filter("who.gone")],
+            column_mapping: ColumnMapping::Name,
+            row_group_rows: 1 << 20,
+            threads: 1,
+            meter: Arc::default(),
+            tags: BTreeMap::new(),
+            clustering_provider: None,
+            modification_time: 0,
+            data_change: true,
+        };
+        let schema = physical_schema(&spec.schema, spec.column_mapping);
+        let made = properties(Planned { rows: 1_000, bytes: None }, &schema, &spec);
+        let of = |path: &[&str]| {
+            let path = ColumnPath::new(path.iter().map(|part| (*part).to_owned()).collect());
+            made.bloom_filter_properties(&path).map(|found| found.ndv())
+        };
+        assert_eq!(of(&["col-1", "col-2"]), Some(300));
+        assert_eq!(of(&["who", "id"]), None);
+        assert_eq!(of(&["who", "gone"]), None);
+    }
+
+    #[test]
+    fn row_groups_are_eight_where_each_has_rows_enough() {
+        for (rows, most, expected) in [
+            (0, 1 << 20, 1 << 20),
+            (1_000, 1 << 20, 1_000),
+            (1 << 17, 1 << 20, 1 << 16),
+            (1_000_001, 1 << 20, 125_001),
+            (100_000_000, 1 << 20, 1 << 20),
+            (200_000, 65_536, 65_536),
+        ] {
+            assert_eq!(row_group_rows(rows, most), expected, "{rows}");
+        }
+    }
 
     #[test]
     fn parts_are_equal_and_sum_up() {

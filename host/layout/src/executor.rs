@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ColumnMapping, IteratorTask,
+    BloomFilter, ColumnMapping, IteratorTask,
     action::{AddFile, DeletionVector},
 };
 
@@ -117,6 +117,9 @@ pub struct RewriteTask {
     pub stats_columns: Vec<String>,
     /// How many leading columns get statistics.
     pub indexed_columns: usize,
+    /// Columns of which every row group has a Bloom filter.
+    #[serde(default)]
+    pub bloom_filters: Vec<BloomFilter>,
     /// How the new files name their columns.
     #[serde(default)]
     pub column_mapping: ColumnMapping,

@@ -10,6 +10,7 @@
 
 pub mod action;
 mod alter;
+mod bloom;
 mod bounds;
 pub mod columns;
 mod commit;
@@ -44,6 +45,7 @@ mod vacuum_tests;
 pub mod zcube;
 
 pub use alter::{AlterOutcome, alter_clustering, set_properties};
+pub use bloom::BloomFilter;
 pub use columns::ColumnMapping;
 pub use commit::{Change, Replacement, commit_actions, commit_change, commit_replacement};
 pub use compaction::{CompactOptions, CompactReport, compact};

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::{
     LayoutError, TableSnapshot,
     action::{Action, Protocol},
-    ddl,
+    bloom, ddl,
 };
 
 /// Properties that change how files, logs and commits are kept, without a table feature.
@@ -46,11 +46,22 @@ const FEATURES: [(&str, &str); 6] = [
     ("enableTypeWidening", "false"),
 ];
 
-/// Checks the properties that a statement sets.
+/// Checks the properties of a new table with these columns.
 ///
 /// # Errors
-/// Fails with the first property that is unknown, or needs what statements of ours cannot set up.
-pub fn check(
+/// Fails with the first property that is unknown, does not fit the columns, or needs what statements of
+/// ours cannot set up.
+pub fn check_new(
+    table: &str,
+    schema: &Schema,
+    properties: &BTreeMap<String, String>,
+) -> Result<(), LayoutError> {
+    check(table, properties, true)?;
+    bloom::check(table, schema, properties)
+}
+
+/// Checks the properties that a statement sets.
+fn check(
     table: &str,
     properties: &BTreeMap<String, String>,
     is_new: bool,
@@ -180,7 +191,7 @@ fn has_ntz(data_type: &DataType) -> bool {
 /// Builds the actions of `ALTER TABLE … SET TBLPROPERTIES`; none when nothing changes.
 ///
 /// # Errors
-/// Fails as [`check`], when the table must not be written, and when clustering columns would lose
+/// Fails as [`check_new`], when the table must not be written, and when clustering columns would lose
 /// their statistics.
 pub fn set_actions(
     snapshot: &TableSnapshot,
@@ -195,6 +206,7 @@ pub fn set_actions(
     if after.properties == snapshot.properties {
         return Ok(Vec::new());
     }
+    bloom::check(&table, &snapshot.schema, properties)?;
     ddl::resolved(&after, &after.cluster_by())?;
     let mut metadata = snapshot.metadata.clone();
     metadata["configuration"] = json!(after.properties);

@@ -49,6 +49,7 @@ pub(crate) fn rewrite_task<'f>(
         target_files,
         indexed_columns: stats.leading,
         stats_columns: stats.named,
+        bloom_filters: snapshot.bloom_filters(),
         column_mapping: snapshot.column_mapping(),
         reader: if row_tracking.is_some() { FileReader::FileByFile } else { snapshot.reader() },
         row_tracking,

@@ -111,7 +111,7 @@ mod tests {
     use super::{Replayed, skipping_rate};
 
     fn scanned(files_read: u64, files_total: u64) -> Replayed {
-        let cost = ScanCost { files_read, files_total, bytes_read: 0 };
+        let cost = ScanCost { files_read, files_total, ..ScanCost::default() };
         Replayed { statement: 0, cost, elapsed_ms: 0, rows: Vec::new() }
     }
 

@@ -146,6 +146,7 @@ impl DeltaLake {
             hidden_columns: task.row_tracking.as_ref().map_or(0, |_| 2),
             indexed_columns: task.indexed_columns,
             stats_columns: task.stats_columns.clone(),
+            bloom_filters: task.bloom_filters.clone(),
             column_mapping: task.column_mapping,
             row_group_rows: self.options.row_group_rows,
             threads: self.options.threads.get(),

@@ -36,13 +36,9 @@ use crate::{
     meter::Meter,
     physical::{physical_schema, retyped},
     stats::StatsCollector,
-    write::{WriteSpec, Written, properties},
+    write::{Planned, WriteSpec, Written, properties, row_group_rows},
 };
 
-/// Least rows of a row group: smaller ones cost more in metadata than they prune.
-const ROW_GROUP_ROWS_MIN: usize = 1 << 15;
-/// Row groups a file is divided into where its rows allow, so that they prune.
-const ROW_GROUPS_PER_FILE: usize = 8;
 /// Most bytes of one column of a row group: Arrow's offsets have 31 bits.
 const COLUMN_BYTES_MAX: usize = 1 << 30;
 
@@ -162,7 +158,7 @@ impl<'s> FileSet<'s> {
     }
 
     fn begin(&mut self) -> Result<OpenFile> {
-        let rows = self.targets.pop().unwrap_or(u64::MAX);
+        let rows = self.targets.pop().unwrap_or(0);
         let is_last = self.targets.is_empty();
         let name = format!("part-{:05}-{}-c000.zstd.parquet", self.names.len(), self.spec.prefix);
         self.names.push(name.clone());
@@ -204,7 +200,7 @@ impl<'s> FileSet<'s> {
 impl OpenFile {
     fn new(name: String, planned: u64, rows_left: u64, spec: &WriteSpec) -> Result<Self> {
         let schema = physical_schema(&spec.schema, spec.column_mapping);
-        let mut properties = properties(planned, &schema, spec);
+        let mut properties = properties(Planned { rows: planned, bytes: None }, &schema, spec);
         let parquet_schema = ArrowSchemaConverter::new().convert(&schema)?;
         add_encoded_arrow_schema_to_metadata(&schema, &mut properties);
         let buffer = Shared::default();
@@ -215,13 +211,10 @@ impl OpenFile {
         )?;
         let factory = Arc::new(ArrowRowGroupWriterFactory::new(&parquet, schema));
         let upload = BufWriter::new(Arc::clone(&spec.store), Path::from(name.as_str()));
-        let planned = usize::try_from(planned).unwrap_or(usize::MAX);
-        let row_group_rows =
-            (planned / ROW_GROUPS_PER_FILE).max(ROW_GROUP_ROWS_MIN).min(spec.row_group_rows.max(1));
         Ok(Self {
             name,
             rows_left,
-            row_group_rows,
+            row_group_rows: row_group_rows(planned, spec.row_group_rows),
             parquet,
             factory,
             row_groups: 0,

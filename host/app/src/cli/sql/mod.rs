@@ -124,8 +124,12 @@ async fn query(pipeline: &Pipeline, sql: &str, output: &mut Output) -> Result<()
     let table = pretty_format_batches(&answer.batches)?;
     output.line(table.to_string())?;
     let cost = answer.cost;
+    let ruled_out = match cost.row_groups_ruled_out {
+        0 => String::new(),
+        groups => format!("; Bloom filters ruled {groups} row groups out"),
+    };
     output.line(format!(
-        "{} of {} files read, {}",
+        "{} of {} files read, {}{ruled_out}",
         cost.files_read,
         cost.files_total,
         lakebed_model::Bytes(cost.bytes_read)
