@@ -18,3 +18,4 @@ mod statistics;
 mod strategy;
 mod vacuum;
 mod writers;
+mod writes;

@@ -17,8 +17,8 @@ use lakebed_collect::{
 use lakebed_graph::{DriftReport, JoinGraph, compare};
 use lakebed_lake::{DeltaLake, LakeOptions, SampleOptions};
 use lakebed_layout::{
-    AlterOutcome, Lake, OptimizeOptions, OptimizeReport, alter_clustering, ddl, optimize,
-    pending_bytes,
+    AlterOutcome, Lake, OptimizeOptions, OptimizeReport, WriteOptions, alter_clustering, ddl,
+    optimize, pending_bytes,
 };
 use lakebed_model::{
     Bytes, Clock, FilterOperator, Instant, QueryRecord, QueryStatus, ScanUse, SystemClock,
@@ -291,6 +291,15 @@ impl Pipeline {
     pub fn sample_options(&self) -> Result<SampleOptions, Error> {
         let default_file_size = self.config.file_size()?;
         Ok(SampleOptions { default_file_size, ..SampleOptions::default() })
+    }
+
+    /// What statements of this job that write rows go by.
+    ///
+    /// # Errors
+    /// Fails when the configuration's file size is no size.
+    pub fn write_options(&self) -> Result<WriteOptions, Error> {
+        let default_file_size = self.config.file_size()?;
+        Ok(WriteOptions { default_file_size, settings: self.config.settings.clustering })
     }
 
     /// The settings of an OPTIMIZE of this job.

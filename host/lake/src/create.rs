@@ -7,15 +7,16 @@ use arrow::{
     datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit},
 };
 use datafusion::{
-    execution::SendableRecordBatchStream, physical_plan::stream::RecordBatchStreamAdapter,
+    error::DataFusionError, execution::SendableRecordBatchStream,
+    physical_plan::stream::RecordBatchStreamAdapter, prelude::DataFrame,
 };
 use deltalake::kernel::{StructType, engine::arrow_conversion::TryIntoKernel};
 use futures::stream;
 use lakebed_layout::{
-    BloomFilter, ColumnMapping, FileSizing, Lake, LakeFault, LayoutError, PutOutcome, Replacement,
-    RewriteOutput, TableSnapshot,
+    AutoCompaction, BloomFilter, ColumnMapping, FileSizing, Lake, LakeFault, LayoutError,
+    PutOutcome, Replacement, RewriteOutput, TableSnapshot, WriteOptions,
     action::{Action, AddFile},
-    commit_replacement,
+    auto_compact, commit_replacement,
     conflict::Scope,
     ddl::{self, StatsColumns},
     properties,
@@ -61,11 +62,24 @@ impl Default for NewTable {
 }
 
 /// What new files say of their columns.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Naming {
     stats: StatsColumns,
     bloom_filters: Vec<BloomFilter>,
     column_mapping: ColumnMapping,
+}
+
+/// What a CREATE TABLE … AS SELECT did.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CreateReport {
+    /// The table's version afterwards.
+    pub version: u64,
+    /// Rows written.
+    pub rows: u64,
+    /// Files written.
+    pub files: u64,
+    /// What followed the write, where it is switched on.
+    pub auto_compaction: Option<AutoCompaction>,
 }
 
 impl Naming {
@@ -121,8 +135,7 @@ impl DeltaLake {
         self.commit_new(&new, "CREATE TABLE", Vec::new(), now).await
     }
 
-    /// Creates a table from a query; its columns are those of the answer. Returns the version and
-    /// how many rows were written.
+    /// Creates a table from a query; its columns are those of the answer.
     ///
     /// # Errors
     /// Fails as [`DeltaLake::create_table`], and when the query fails.
@@ -130,22 +143,42 @@ impl DeltaLake {
         &mut self,
         mut new: NewTable,
         query: &str,
-        sizing: FileSizing,
+        options: impl Into<WriteOptions>,
         now: Instant,
-    ) -> Result<(u64, u64), LakeError> {
+    ) -> Result<CreateReport, LakeError> {
+        let options = options.into();
         let mut session = self.session();
         let frame = session.frame(query).await?;
         new.schema = Arc::new(storable(frame.schema().as_arrow()));
         self.prepare_new(&mut new)?;
-        let size = as_if_created(&new).target_file_size(sizing);
-        let rows = frame
-            .execute_stream()
+        let created = as_if_created(&new);
+        let streams = streams_of(frame, options.gathers_rows(&created))
             .await
             .map_err(|source| LakeError::Query { sql: query.to_owned(), source })?;
-        let adds = self.write_new(&new, rows, Cut::Bytes(size.0), now).await?;
-        let rows = adds.iter().filter_map(AddFile::rows).sum();
-        let version = self.commit_new(&new, "CREATE TABLE AS SELECT", adds, now).await?;
-        Ok((version, rows))
+        let output = self.write_streams(&created, streams, &options, now).await?;
+        let (rows, files) = (output.rows_out, output.adds.len());
+        let version = self.commit_new(&new, "CREATE TABLE AS SELECT", output.adds, now).await?;
+        let auto_compaction = self.after_write(&created, files, &options, now).await;
+        Ok(CreateReport {
+            version,
+            rows,
+            files: u64::try_from(files).unwrap_or(u64::MAX),
+            auto_compaction,
+        })
+    }
+
+    /// Merges small files after a commit that added some, where that is switched on.
+    pub(crate) async fn after_write(
+        &self,
+        written: &TableSnapshot,
+        files_added: usize,
+        options: &WriteOptions,
+        now: Instant,
+    ) -> Option<AutoCompaction> {
+        if files_added == 0 {
+            return None;
+        }
+        Box::pin(auto_compact(self, self, written, options, now)).await
     }
 
     /// Checks a table's definition and makes its folder.
@@ -212,7 +245,8 @@ impl DeltaLake {
         self.write_rows(&new.name, &new.schema, naming, rows, cut, now).await
     }
 
-    /// Appends rows in one file and one commit; returns the version.
+    /// Appends rows in one file and one commit; returns its version. Small files are merged afterwards
+    /// where the table's properties say so.
     ///
     /// # Errors
     /// Fails when the table must not be written, another writer changed its rules meanwhile, or
@@ -234,7 +268,54 @@ impl DeltaLake {
         })?;
         let rows = rules.checked(in_memory(&snapshot.schema, batches));
         let output = self.write_appended(&snapshot, rows, Cut::Rows(&[]), now).await?;
-        self.commit_append(&snapshot, &output, now).await
+        let version = self.commit_append(&snapshot, &output, now).await?;
+        let options = WriteOptions::from(FileSizing::Adaptive);
+        self.after_write(&snapshot, output.adds.len(), &options, now).await;
+        Ok(version)
+    }
+
+    /// Writes the rows of several threads as new files of a table, to be committed by the caller: each
+    /// stream into files of its own.
+    pub(crate) async fn write_streams(
+        &self,
+        snapshot: &TableSnapshot,
+        streams: Vec<SendableRecordBatchStream>,
+        options: &WriteOptions,
+        now: Instant,
+    ) -> Result<RewriteOutput, LakeError> {
+        let cut = options.file_size(snapshot).0;
+        let naming = Naming::of(snapshot);
+        let mut jobs = Vec::with_capacity(streams.len());
+        for rows in streams {
+            let (lake, naming) = (self.clone(), naming.clone());
+            let (table, schema) = (snapshot.table.clone(), Arc::clone(&snapshot.schema));
+            jobs.push(tokio::spawn(Box::pin(async move {
+                lake.write_rows(&table, &schema, naming, rows, Cut::Bytes(cut), now).await
+            })));
+        }
+        let mut adds = Vec::new();
+        let mut failed = None;
+        for job in jobs {
+            // All end before anything is deleted: a file still being written would come back.
+            match job.await {
+                Ok(Ok(written)) => adds.extend(written),
+                Ok(Err(error)) => failed = failed.or(Some(error)),
+                Err(error) => {
+                    failed = failed.or(Some(LakeError::Engine {
+                        action: "write files of",
+                        table: snapshot.table.to_string(),
+                        source: DataFusionError::External(Box::new(error)),
+                    }));
+                }
+            }
+        }
+        if let Some(error) = failed {
+            let paths: Vec<String> = adds.into_iter().map(|add| add.path).collect();
+            self.discard(&snapshot.table, &paths).await;
+            return Err(error);
+        }
+        let rows = adds.iter().filter_map(AddFile::rows).sum();
+        Ok(RewriteOutput { adds, rows_in: rows, rows_out: rows, steps: Vec::new() })
     }
 
     /// Writes rows as new files of a table, to be committed by the caller.
@@ -323,6 +404,18 @@ impl DeltaLake {
             LakeError::Engine { action: "write files of", table: table.to_string(), source }
         })?;
         Ok(written.adds)
+    }
+}
+
+/// Runs a query as one stream, or as one per thread.
+pub(crate) async fn streams_of(
+    frame: DataFrame,
+    gathered: bool,
+) -> Result<Vec<SendableRecordBatchStream>, DataFusionError> {
+    if gathered {
+        Ok(vec![frame.execute_stream().await?])
+    } else {
+        frame.execute_stream_partitioned().await
     }
 }
 

@@ -19,19 +19,19 @@ use datafusion::{
 };
 use deltalake::delta_datafusion::DeltaScanNext;
 use lakebed_layout::{
-    Change, FileSizing, Lake, LayoutError, MAX_ATTEMPTS, Replacement, TableSnapshot,
-    action::AddFile, commit_change, conflict::Scope, input_file,
+    AutoCompaction, Change, FileSizing, Lake, LayoutError, MAX_ATTEMPTS, Replacement,
+    TableSnapshot, WriteOptions, action::AddFile, commit_change, conflict::Scope, input_file,
 };
 use lakebed_model::{Bytes, Instant, TableName};
 use serde_json::json;
 
-use crate::{DeltaLake, LakeError, kernel, rules::Rules, write::Cut};
+use crate::{DeltaLake, LakeError, create::streams_of, kernel, rules::Rules, write::Cut};
 
 /// Column of a scan with the file that a row is from.
 const FILE: &str = "__lakebed_file";
 
 /// What an INSERT or DELETE did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct DmlReport {
     /// The version that holds it; the version read when nothing had to be done.
     pub version: u64,
@@ -45,6 +45,8 @@ pub struct DmlReport {
     pub files_removed: u64,
     /// Files of which rows are hidden now.
     pub vectors_added: u64,
+    /// What followed the write, where it is switched on.
+    pub auto_compaction: Option<AutoCompaction>,
 }
 
 impl DeltaLake {
@@ -61,9 +63,10 @@ impl DeltaLake {
         table: &TableName,
         columns: Option<&[String]>,
         query: &str,
-        default_file_size: FileSizing,
+        options: impl Into<WriteOptions>,
         now: Instant,
     ) -> Result<DmlReport, LakeError> {
+        let options = options.into();
         let fail = |source| LakeError::Query { sql: query.to_owned(), source };
         check_numbers(table, query)?;
         let snapshot = self.snapshot(table).await?;
@@ -71,16 +74,18 @@ impl DeltaLake {
         let mut session = self.session();
         let frame = aligned(session.frame(query).await?, &snapshot, columns)?;
         let rules = Rules::new(&snapshot, session.context()).map_err(fail)?;
-        let rows = rules.checked(frame.execute_stream().await.map_err(fail)?);
-        let size = snapshot.target_file_size(default_file_size);
-        let output = self.write_appended(&snapshot, rows, Cut::Bytes(size.0), now).await?;
+        let gathered = options.gathers_rows(&snapshot);
+        let streams = streams_of(frame, gathered).await.map_err(fail)?;
+        let streams = streams.into_iter().map(|rows| rules.clone().checked(rows)).collect();
+        let output = self.write_streams(&snapshot, streams, &options, now).await?;
         let rows = output.rows_out;
         let files_added = u64::try_from(output.adds.len()).unwrap_or(u64::MAX);
         if rows == 0 {
             return Ok(DmlReport { version: snapshot.version, ..DmlReport::default() });
         }
         let version = self.commit_append(&snapshot, &output, now).await?;
-        Ok(DmlReport { version, rows, files_added, ..DmlReport::default() })
+        let auto_compaction = self.after_write(&snapshot, output.adds.len(), &options, now).await;
+        Ok(DmlReport { version, rows, files_added, auto_compaction, ..DmlReport::default() })
     }
 
     /// Deletes the rows for which a predicate is true; all rows without one.
@@ -92,15 +97,18 @@ impl DeltaLake {
         &self,
         table: &TableName,
         predicate: Option<&str>,
-        default_file_size: FileSizing,
+        options: impl Into<WriteOptions>,
         now: Instant,
     ) -> Result<DmlReport, LakeError> {
+        let options = options.into();
         check_numbers(table, predicate.unwrap_or_default())?;
         for attempt in 1..=MAX_ATTEMPTS {
             let snapshot = self.snapshot(table).await?;
             check_deletable(&snapshot)?;
-            let done = self.delete_once(&snapshot, predicate, default_file_size, now).await?;
-            if let Some(report) = done {
+            let size = options.default_file_size;
+            if let Some(mut report) = self.delete_once(&snapshot, predicate, size, now).await? {
+                let added = usize::try_from(report.files_added).unwrap_or(usize::MAX);
+                report.auto_compaction = self.after_write(&snapshot, added, &options, now).await;
                 return Ok(report);
             }
             tracing::warn!(%table, attempt, "files of the delete changed, planning again");

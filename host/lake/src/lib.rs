@@ -39,9 +39,11 @@ mod vacuum;
 mod vectors;
 mod versions;
 mod write;
+#[cfg(test)]
+mod write_tests;
 
 pub use analyze::AnalyzeReport;
-pub use create::NewTable;
+pub use create::{CreateReport, NewTable};
 pub use dml::DmlReport;
 pub use error::{LakeError, is_out_of_memory, is_violation};
 pub use evidence::SampleOptions;

@@ -1,6 +1,6 @@
 //! Turns layout decisions into liquid-clustered Delta commits, against an abstract lake.
 //!
-//! Everything here but [`optimize`], [`alter_clustering`] and the traits [`Lake`] and [`Executor`]
+//! Everything here but [`optimize`], [`auto_compact()`], [`alter_clustering`] and the traits [`Lake`] and [`Executor`]
 //! is pure: [`select()`] chooses files with a reason each, [`curve`] orders rows, [`zcube`] stamps
 //! files, [`conflict`] judges what concurrent commits mean for ours. This crate never sees an
 //! object store, a Parquet file or a query engine.
@@ -10,6 +10,7 @@
 
 pub mod action;
 mod alter;
+mod auto_compact;
 mod bloom;
 mod bounds;
 pub mod columns;
@@ -42,9 +43,11 @@ pub mod testing;
 pub mod vacuum;
 #[cfg(test)]
 mod vacuum_tests;
+mod writes;
 pub mod zcube;
 
 pub use alter::{AlterOutcome, alter_clustering, set_properties};
+pub use auto_compact::{AutoCompact, AutoCompaction, auto_compact};
 pub use bloom::BloomFilter;
 pub use columns::ColumnMapping;
 pub use commit::{Change, Replacement, commit_actions, commit_change, commit_replacement};
@@ -66,3 +69,4 @@ pub use sizing::FileSizing;
 pub use snapshot::{DEFAULT_CHECKPOINT_INTERVAL, TableSnapshot};
 pub use succession::{ROW_TRACKING_DOMAIN, row_id_high_water_mark};
 pub use task::input_file;
+pub use writes::WriteOptions;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Bin, ClusteringSettings, Executor, FileSizing, Lake, LayoutError, Reason, Replacement,
-    RewriteOutput, SelectionPolicy, TableSnapshot,
+    RewriteOutput, Selection, SelectionPolicy, TableSnapshot,
     action::AddFile,
     commit::{commit_replacement, discard_output},
     conflict::Scope,
@@ -91,26 +91,61 @@ pub async fn optimize(
     options: &OptimizeOptions,
 ) -> Result<OptimizeReport, LayoutError> {
     let mut report = OptimizeReport { table: table.clone(), version: 0, bins: Vec::new() };
-    let clock_ms = lake.monotonic_ms();
-    let mut done = BTreeSet::new();
-    let mut attempt = 1;
-    while attempt <= MAX_ATTEMPTS {
-        let mut snapshot = TableSnapshot { clock_ms, ..lake.snapshot(table).await? };
-        report.version = report.version.max(snapshot.version);
-        snapshot.refuse(snapshot.write_refusal())?;
+    let choose = |snapshot: &TableSnapshot| -> Result<Work, LayoutError> {
         let target = snapshot.target_file_size(options.default_file_size);
-        // What this run has written is in order, and must not look like something left to do.
-        let is_done = |file: &AddFile| file.tag(zcube::REWRITE).is_some_and(|r| done.contains(r));
-        snapshot.files.retain(|file| !is_done(file));
         let policy = SelectionPolicy {
             settings: options.settings,
             ..SelectionPolicy::new(options.full, target)
         };
-        let selection = select(&snapshot, &policy)?;
+        Ok(Work { selection: select(snapshot, &policy)?, target, purpose: Purpose::Layout })
+    };
+    rewrite_bins(lake, executor, options, &choose, &mut report).await?;
+    Ok(report)
+}
+
+/// Why bins are rewritten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To put their rows in the table's order.
+    Layout,
+    /// To make fewer files, after a write.
+    Merge,
+}
+
+/// What is to be done in one version of a table.
+#[derive(Debug)]
+pub(crate) struct Work {
+    pub(crate) selection: Selection,
+    /// The size a file should have.
+    pub(crate) target: Bytes,
+    pub(crate) purpose: Purpose,
+}
+
+/// Reads the table, rewrites and commits what `choose` finds, and plans again as often as other
+/// writers touch it. `report` tells what was committed even where this fails.
+pub(crate) async fn rewrite_bins(
+    lake: &dyn Lake,
+    executor: &dyn Executor,
+    options: &OptimizeOptions,
+    choose: &(dyn Fn(&TableSnapshot) -> Result<Work, LayoutError> + Sync),
+    report: &mut OptimizeReport,
+) -> Result<(), LayoutError> {
+    let table = report.table.clone();
+    let clock_ms = lake.monotonic_ms();
+    let mut done = BTreeSet::new();
+    let mut attempt = 1;
+    while attempt <= MAX_ATTEMPTS {
+        let mut snapshot = TableSnapshot { clock_ms, ..lake.snapshot(&table).await? };
+        report.version = report.version.max(snapshot.version);
+        snapshot.refuse(snapshot.write_refusal())?;
+        // What this run has written is in order, and must not look like something left to do.
+        let is_done = |file: &AddFile| file.tag(zcube::REWRITE).is_some_and(|r| done.contains(r));
+        snapshot.files.retain(|file| !is_done(file));
+        let work = choose(&snapshot)?;
         let bins_before = report.bins.len();
         let mut replan = false;
-        for bin in &selection.bins {
-            match optimize_bin(lake, executor, &snapshot, bin, target, options).await? {
+        for bin in &work.selection.bins {
+            match rewrite_bin(lake, executor, &snapshot, bin, &work, options).await? {
                 Some((rewrite, bin)) => {
                     report.version = report.version.max(bin.version);
                     report.bins.push(bin);
@@ -123,7 +158,7 @@ pub async fn optimize(
             }
         }
         if !replan {
-            return Ok(report);
+            return Ok(());
         }
         tracing::warn!(%table, attempt, "inputs changed, planning again");
         lake.pause(attempt).await;
@@ -133,23 +168,28 @@ pub async fn optimize(
 }
 
 /// Rewrites and commits one bin, and names the rewrite; `None` when its inputs changed meanwhile.
-async fn optimize_bin(
+async fn rewrite_bin(
     lake: &dyn Lake,
     executor: &dyn Executor,
     snapshot: &TableSnapshot,
     bin: &Bin,
-    target: Bytes,
+    work: &Work,
     options: &OptimizeOptions,
 ) -> Result<Option<(String, BinReport)>, LayoutError> {
     let started_ms = lake.monotonic_ms();
     let files = bin.files.iter().map(|(file, _)| file);
-    let mut rewrite = rewrite_task(lake, snapshot, files, target, options.now);
-    if let Some(cube) = &bin.cube {
-        rewrite.tags.insert(zcube::ZCUBE_ID.to_owned(), cube.clone());
-    }
-    if !rewrite.order.keys().is_empty() {
-        let left = moves::left_after(bin.files.iter().map(|(file, _)| file));
-        rewrite.tags.insert(moves::TAG.to_owned(), left.to_string());
+    let mut rewrite = rewrite_task(lake, snapshot, files, work.target, options.now);
+    match work.purpose {
+        Purpose::Merge => task::leave_unclustered(&mut rewrite),
+        Purpose::Layout => {
+            if let Some(cube) = &bin.cube {
+                rewrite.tags.insert(zcube::ZCUBE_ID.to_owned(), cube.clone());
+            }
+            if !rewrite.order.keys().is_empty() {
+                let left = moves::left_after(bin.files.iter().map(|(file, _)| file));
+                rewrite.tags.insert(moves::TAG.to_owned(), left.to_string());
+            }
+        }
     }
     let cube = rewrite.tags.get(zcube::ZCUBE_ID).cloned();
     let output = task::run(lake, executor, snapshot, &rewrite).await?;
@@ -162,7 +202,7 @@ async fn optimize_bin(
         });
     }
     let inputs: Vec<&AddFile> = bin.files.iter().map(|(file, _)| file).collect();
-    let info = optimize_info(snapshot, &inputs, &output, options);
+    let info = optimize_info(snapshot, &inputs, &output, options, work.purpose);
     let bytes_out = output.adds.iter().map(|add| Bytes(add.size)).sum();
     let files_out = count(output.adds.len());
     match commit_replacement(lake, snapshot, &inputs, &output, Scope::Rearrange, info).await? {
@@ -190,13 +230,18 @@ fn optimize_info(
     inputs: &[&AddFile],
     output: &RewriteOutput,
     options: &OptimizeOptions,
+    purpose: Purpose,
 ) -> Value {
     let mut sizes: Vec<u64> = output.adds.iter().map(|add| add.size).collect();
     sizes.sort_unstable();
     let quantile = |percent: usize| {
         sizes.get((sizes.len().saturating_sub(1)) * percent / 100).copied().unwrap_or(0).to_string()
     };
-    let cluster_by = serde_json::to_string(&snapshot.cluster_by()).unwrap_or_default();
+    let cluster_by = match purpose {
+        Purpose::Layout => snapshot.cluster_by(),
+        Purpose::Merge => Vec::new(),
+    };
+    let cluster_by = serde_json::to_string(&cluster_by).unwrap_or_default();
     let removed_vectors = inputs.iter().filter(|file| file.deletion_vector.is_some()).count();
     let mut info = json!({
         "timestamp": options.now.epoch_ms(),
@@ -205,7 +250,7 @@ fn optimize_info(
             "predicate": "[]",
             "zOrderBy": "[]",
             "clusterBy": cluster_by,
-            "auto": false,
+            "auto": purpose == Purpose::Merge,
             "isFull": options.full,
         },
         "readVersion": snapshot.version,

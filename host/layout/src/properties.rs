@@ -6,7 +6,7 @@ use arrow::datatypes::{DataType, Schema};
 use serde_json::json;
 
 use crate::{
-    LayoutError, TableSnapshot,
+    AutoCompact, LayoutError, TableSnapshot,
     action::{Action, Protocol},
     bloom, ddl,
 };
@@ -85,6 +85,9 @@ fn check(
                 if is_new { "CREATE TABLE … CLUSTER BY" } else { "ALTER TABLE … CLUSTER BY" };
             return refuse(property, format!("[{class}]: the feature comes with {way} (…)"));
         }
+        if let Some(expected) = unexpected(name, value) {
+            return refuse(property, format!("`{value}` is no value of it: expected {expected}"));
+        }
         if name.starts_with("constraints.") || PLAIN.contains(&name) {
             continue;
         }
@@ -108,6 +111,18 @@ fn check(
         }
     }
     Ok(())
+}
+
+/// What a property takes that we go by, where a value is something else.
+fn unexpected(name: &str, value: &str) -> Option<&'static str> {
+    let is_bool = value.to_ascii_lowercase().parse::<bool>().is_ok();
+    match name {
+        "autoOptimize.autoCompact" => {
+            AutoCompact::parse(value).is_none().then_some("true, auto, legacy or false")
+        }
+        "autoOptimize.optimizeWrite" => (!is_bool).then_some("true or false"),
+        _ => None,
+    }
 }
 
 /// Returns the protocol of a new table.
@@ -284,6 +299,16 @@ mod tests {
                 "delta.enableRowTracking",
                 "true",
                 "`true` needs a table feature that Lakebed cannot set up",
+            ),
+            (
+                "delta.autoOptimize.autoCompact",
+                "always",
+                "`always` is no value of it: expected true, auto, legacy or false",
+            ),
+            (
+                "delta.autoOptimize.optimizeWrite",
+                "auto",
+                "`auto` is no value of it: expected true or false",
             ),
             ("delta.feature.deletionVectors", "supported", "Lakebed cannot set this feature up"),
             (

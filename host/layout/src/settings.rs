@@ -1,15 +1,17 @@
-//! What a session may set about clustering: names, defaults and ranges.
+//! What a session may set about clustering and about writes: names, defaults and ranges.
 //!
 //! Names are those of Fabric and Delta as they stand, and the same with `lakebed.` in place of
 //! `spark.microsoft.delta.` or `spark.databricks.delta.`. Of the automatic reclustering the middle
 //! parts `incremental` and `autoRecluster` may be left out, as in
 //! `….optimize.clustering.strategy.minOffendingFiles`: no two settings become the same by that.
 
+use std::fmt;
+
 use lakebed_model::Bytes;
 
-use crate::{FileSizing, LayoutError, optimize::DEFAULT_FILE_SIZE};
+use crate::{AutoCompact, FileSizing, LayoutError, optimize::DEFAULT_FILE_SIZE};
 
-/// Settings of a session about clustering.
+/// Settings of a session about clustering and about writes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ClusteringSettings {
     /// OPTIMIZE rewrites only what needs it; otherwise every file of a cube under 100 GiB, as
@@ -29,6 +31,18 @@ pub struct ClusteringSettings {
     pub retention_check: bool,
     /// Share of a file's rows that deletion vectors may hide before the file is rewritten.
     pub deleted_rows_ratio: f64,
+    /// Whether writes merge small files afterwards; where not set, the table says.
+    pub auto_compact: Option<AutoCompact>,
+    /// How many small files an auto-compaction waits for.
+    pub auto_compact_min_files: u32,
+    /// Size of the files that an auto-compaction makes; where not set, see [`crate::auto_compact()`].
+    pub auto_compact_max_file_size: Option<Bytes>,
+    /// Files under this size are small to an auto-compaction; half the size it makes where not set.
+    pub auto_compact_min_file_size: Option<Bytes>,
+    /// Whether a write gathers the rows of all threads; where not set, the table says.
+    pub optimize_write: Option<bool>,
+    /// Size of the files that an optimized write makes; the table's own where not set.
+    pub optimize_write_bin_size: Option<Bytes>,
 }
 
 impl Default for ClusteringSettings {
@@ -42,6 +56,12 @@ impl Default for ClusteringSettings {
             adaptive_target: true,
             retention_check: true,
             deleted_rows_ratio: 0.05,
+            auto_compact: None,
+            auto_compact_min_files: 50,
+            auto_compact_max_file_size: None,
+            auto_compact_min_file_size: None,
+            optimize_write: None,
+            optimize_write_bin_size: None,
         }
     }
 }
@@ -67,6 +87,18 @@ impl ClusteringSettings {
                 let parsed = text.parse().ok().filter(|share| holds(*share));
                 parsed.map(|value| *field(self) = value)
             }
+            Field::Size(field) => {
+                let parsed = size(setting, key, text).filter(|size| size.0 > 0);
+                parsed.map(|value| *field(self) = Some(value))
+            }
+            Field::Switch(field) => {
+                let parsed = text.to_ascii_lowercase().parse().ok();
+                parsed.map(|value| *field(self) = Some(value))
+            }
+            Field::Mode(field) => {
+                let parsed = AutoCompact::parse(text);
+                parsed.map(|value| *field(self) = Some(value))
+            }
         };
         done.ok_or_else(|| LayoutError::SettingValue {
             key: key.to_owned(),
@@ -89,6 +121,9 @@ impl ClusteringSettings {
             Field::Flag(field) => *field(self) = *field(&mut initial),
             Field::Count { field, .. } => *field(self) = *field(&mut initial),
             Field::Share { field, .. } => *field(self) = *field(&mut initial),
+            Field::Size(field) => *field(self) = *field(&mut initial),
+            Field::Switch(field) => *field(self) = *field(&mut initial),
+            Field::Mode(field) => *field(self) = *field(&mut initial),
         }
         Ok(())
     }
@@ -103,6 +138,10 @@ impl ClusteringSettings {
                 Field::Flag(field) => field(&mut copy).to_string(),
                 Field::Count { field, .. } => field(&mut copy).to_string(),
                 Field::Share { field, .. } => field(&mut copy).to_string(),
+                // With its unit, so that what is shown can be set again under every name.
+                Field::Size(field) => shown(field(&mut copy).map(|size| format!("{}B", size.0))),
+                Field::Switch(field) => shown(*field(&mut copy)),
+                Field::Mode(field) => shown(*field(&mut copy)),
             };
             entries.push((setting.key.to_owned(), value));
         }
@@ -131,8 +170,15 @@ impl ClusteringSettings {
     }
 }
 
+/// Shows a value that may not be set, as Spark does.
+fn shown(value: Option<impl fmt::Display>) -> String {
+    value.map_or_else(|| "<undefined>".to_owned(), |value| value.to_string())
+}
+
 struct Setting {
     key: &'static str,
+    /// The name that the other vendor gives the same setting.
+    other_key: Option<&'static str>,
     expected: &'static str,
     field: Field,
 }
@@ -142,13 +188,24 @@ enum Field {
     Flag(fn(&mut ClusteringSettings) -> &mut bool),
     Count { least: u32, field: fn(&mut ClusteringSettings) -> &mut u32 },
     Share { holds: fn(f64) -> bool, field: fn(&mut ClusteringSettings) -> &mut f64 },
+    Size(fn(&mut ClusteringSettings) -> &mut Option<Bytes>),
+    Switch(fn(&mut ClusteringSettings) -> &mut Option<bool>),
+    Mode(fn(&mut ClusteringSettings) -> &mut Option<AutoCompact>),
 }
 
 const fn flag(key: &'static str, field: fn(&mut ClusteringSettings) -> &mut bool) -> Setting {
-    Setting { key, expected: "true or false", field: Field::Flag(field) }
+    Setting { key, other_key: None, expected: "true or false", field: Field::Flag(field) }
 }
 
-const SETTINGS: [Setting; 8] = [
+const fn file_size(
+    key: &'static str,
+    other_key: Option<&'static str>,
+    field: fn(&mut ClusteringSettings) -> &mut Option<Bytes>,
+) -> Setting {
+    Setting { key, other_key, expected: "a size above 0 such as 64MiB", field: Field::Size(field) }
+}
+
+const SETTINGS: [Setting; 14] = [
     flag("spark.microsoft.delta.optimize.clustering.strategy.incremental", |s| {
         &mut s.strategy_incremental
     }),
@@ -157,11 +214,13 @@ const SETTINGS: [Setting; 8] = [
     }),
     Setting {
         key: "spark.microsoft.delta.optimize.clustering.strategy.incremental.autoRecluster.minOffendingFiles",
+        other_key: None,
         expected: "a whole number of at least 2",
         field: Field::Count { least: 2, field: |s| &mut s.min_offending_files },
     },
     Setting {
         key: "spark.microsoft.delta.optimize.clustering.strategy.incremental.autoRecluster.minOverlapThreshold",
+        other_key: None,
         expected: "a number above 0.25 and at most 1",
         field: Field::Share {
             holds: |share| share > 0.25 && share <= 1.0,
@@ -173,13 +232,52 @@ const SETTINGS: [Setting; 8] = [
     flag("spark.databricks.delta.retentionDurationCheck.enabled", |s| &mut s.retention_check),
     Setting {
         key: "spark.databricks.delta.optimize.maxDeletedRowsRatio",
+        other_key: None,
         expected: "a number of at least 0 and at most 1",
         field: Field::Share {
             holds: |share| (0.0..=1.0).contains(&share),
             field: |s| &mut s.deleted_rows_ratio,
         },
     },
+    Setting {
+        key: "spark.databricks.delta.autoCompact.enabled",
+        other_key: None,
+        expected: "true, auto, legacy or false",
+        field: Field::Mode(|s| &mut s.auto_compact),
+    },
+    Setting {
+        key: "spark.databricks.delta.autoCompact.minNumFiles",
+        other_key: None,
+        expected: "a whole number of at least 2",
+        field: Field::Count { least: 2, field: |s| &mut s.auto_compact_min_files },
+    },
+    file_size("spark.databricks.delta.autoCompact.maxFileSize", None, |s| {
+        &mut s.auto_compact_max_file_size
+    }),
+    file_size("spark.databricks.delta.autoCompact.minFileSize", None, |s| {
+        &mut s.auto_compact_min_file_size
+    }),
+    Setting {
+        key: "spark.databricks.delta.optimizeWrite.enabled",
+        other_key: Some("spark.microsoft.delta.optimizeWrite.enabled"),
+        expected: "true or false",
+        field: Field::Switch(|s| &mut s.optimize_write),
+    },
+    file_size(BIN_SIZE, Some("spark.microsoft.delta.optimizeWrite.binSize"), |s| {
+        &mut s.optimize_write_bin_size
+    }),
 ];
+
+/// Delta reads a bare number of this one as MiB; everywhere else it is bytes.
+const BIN_SIZE: &str = "spark.databricks.delta.optimizeWrite.binSize";
+
+fn size(setting: &Setting, key: &str, text: &str) -> Option<Bytes> {
+    let is_mib = setting.key == BIN_SIZE && key == BIN_SIZE;
+    match text.parse::<u64>() {
+        Ok(number) if is_mib => number.checked_mul(1 << 20).map(Bytes),
+        _ => Bytes::parse(text).ok(),
+    }
+}
 
 const OURS: &str = "lakebed.";
 const THEIRS: [&str; 2] = ["spark.microsoft.delta.", "spark.databricks.delta."];
@@ -187,7 +285,9 @@ const THEIRS: [&str; 2] = ["spark.microsoft.delta.", "spark.databricks.delta."];
 fn find(key: &str) -> Result<&'static Setting, LayoutError> {
     let asked = shortest(key);
     let known = |setting: &&Setting| {
-        shortest(setting.key) == asked || shortest(&our_name(setting.key)) == asked
+        shortest(setting.key) == asked
+            || shortest(&our_name(setting.key)) == asked
+            || setting.other_key == Some(key)
     };
     SETTINGS
         .iter()
@@ -218,7 +318,7 @@ mod tests {
     use lakebed_model::Bytes;
 
     use super::ClusteringSettings;
-    use crate::FileSizing;
+    use crate::{AutoCompact, FileSizing};
 
     const STRATEGY: &str = "spark.microsoft.delta.optimize.clustering.strategy";
 
@@ -259,6 +359,12 @@ mod tests {
             adaptive_target: false,
             retention_check: false,
             deleted_rows_ratio: 0.5,
+            auto_compact: Some(AutoCompact::Auto),
+            auto_compact_min_files: 7,
+            auto_compact_max_file_size: Some(Bytes(5 << 20)),
+            auto_compact_min_file_size: Some(Bytes(5)),
+            optimize_write: Some(false),
+            optimize_write_bin_size: Some(Bytes(3 << 20)),
         };
         let mut settings = ClusteringSettings::default();
         for (key, value) in changed.entries() {
@@ -317,6 +423,52 @@ mod tests {
         let mut settings = ClusteringSettings::default();
         settings.set(&format!("{STRATEGY}.incremental"), " FALSE ").unwrap();
         assert!(!settings.strategy_incremental);
+    }
+
+    #[test]
+    fn settings_of_writes_have_the_names_of_both_vendors() {
+        let set = |key: &str, value: &str| {
+            let mut settings = ClusteringSettings::default();
+            settings.set(key, value).map(|()| settings)
+        };
+        let off = ClusteringSettings { optimize_write: Some(false), ..Default::default() };
+        for key in [
+            "spark.databricks.delta.optimizeWrite.enabled",
+            "spark.microsoft.delta.optimizeWrite.enabled",
+            "lakebed.optimizeWrite.enabled",
+        ] {
+            assert_eq!(set(key, "False").unwrap(), off, "{key}");
+        }
+        let bin = |bytes| ClusteringSettings {
+            optimize_write_bin_size: Some(Bytes(bytes)),
+            ..Default::default()
+        };
+        assert_eq!(set(super::BIN_SIZE, "512").unwrap(), bin(512 << 20));
+        assert_eq!(set(super::BIN_SIZE, "512KiB").unwrap(), bin(512 << 10));
+        let bytes = set("spark.microsoft.delta.optimizeWrite.binSize", "1073741824");
+        assert_eq!(bytes.unwrap(), bin(1 << 30));
+        assert_eq!(set("lakebed.optimizeWrite.binSize", "4096").unwrap(), bin(4_096));
+        for (text, mode) in [
+            ("true", AutoCompact::On),
+            ("LEGACY", AutoCompact::On),
+            ("auto", AutoCompact::Auto),
+            ("false", AutoCompact::Off),
+        ] {
+            let expected = ClusteringSettings { auto_compact: Some(mode), ..Default::default() };
+            assert_eq!(set("lakebed.autoCompact.enabled", text).unwrap(), expected);
+        }
+        refuse(
+            "spark.databricks.delta.autoCompact.enabled",
+            "always",
+            "set `spark.databricks.delta.autoCompact.enabled` to `always`: it takes true, auto, legacy or false",
+        );
+        refuse(
+            "lakebed.autoCompact.maxFileSize",
+            "0",
+            "set `lakebed.autoCompact.maxFileSize` to `0`: it takes a size above 0 such as 64MiB",
+        );
+        let entry = ClusteringSettings::default().entry("lakebed.autoCompact.enabled").unwrap();
+        assert_eq!(entry.1, "<undefined>");
     }
 
     #[test]

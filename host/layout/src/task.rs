@@ -62,6 +62,15 @@ pub(crate) fn rewrite_task<'f>(
     }
 }
 
+/// Makes a rewrite one that only merges files: their rows stay as they come, and the new files are
+/// not said to be clustered.
+pub(crate) fn leave_unclustered(task: &mut RewriteTask) {
+    task.order = RowOrder::Unordered;
+    task.tags.remove(zcube::ZCUBE_ID);
+    task.tags.remove(zcube::ZCUBE_ZORDER_BY);
+    task.clustering_provider = None;
+}
+
 /// Runs a rewrite; one that read other rows than the statistics tell is discarded.
 pub(crate) async fn run(
     lake: &dyn Lake,

@@ -95,6 +95,16 @@ impl FakeLake {
         replay(&self.state().log)
     }
 
+    /// Returns a version's commit info.
+    #[must_use]
+    pub fn commit_info(&self, version: usize) -> Option<serde_json::Value> {
+        let state = self.state();
+        state.log.get(version)?.iter().find_map(|action| match action {
+            Action::CommitInfo(info) => Some(info.clone()),
+            _ => None,
+        })
+    }
+
     /// Returns stored files that no live file names.
     #[must_use]
     pub fn unreferenced(&self) -> Vec<String> {

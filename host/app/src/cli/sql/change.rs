@@ -3,15 +3,17 @@
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use arrow::datatypes::Schema;
-use lakebed_lake::{DeltaLake, DmlReport, NewTable};
+use lakebed_lake::{CreateReport, DeltaLake, DmlReport, NewTable};
 use lakebed_layout::{
-    AlterOutcome, ColumnMapping, Lake, LayoutError, alter_clustering, set_properties as set,
+    AlterOutcome, AutoCompaction, ColumnMapping, Lake, LayoutError, alter_clustering,
+    set_properties as set,
     statement::{CreateTable, TableReference},
     vacuum::VacuumOptions,
 };
 use lakebed_model::TableName;
 use serde_json::json;
 
+use super::bin_view;
 use crate::{cli::output::Output, config::is_url, error::Error, pipeline::Pipeline};
 
 pub(super) async fn create_table(
@@ -27,21 +29,25 @@ pub(super) async fn create_table(
     }
     if pipeline.lake.contains(&table) && create.if_not_exists {
         let version = pipeline.lake.snapshot(&table).await?.version;
-        return created(&name, version, 0, false, output);
+        let report = CreateReport { version, ..CreateReport::default() };
+        return created(&name, &report, false, output);
     }
     let CreateTable { columns, cluster_by, comment, properties, query, .. } = create;
     let schema: Schema =
         Schema::new(columns.into_iter().map(|c| c.into_field()).collect::<Vec<_>>());
     let new =
         NewTable { name: table, location, schema: schema.into(), cluster_by, comment, properties };
-    let (version, rows) = match query {
-        None => (pipeline.lake.create_empty_table(new, pipeline.now).await?, 0),
+    let report = match query {
+        None => CreateReport {
+            version: pipeline.lake.create_empty_table(new, pipeline.now).await?,
+            ..CreateReport::default()
+        },
         Some(query) => {
-            let size = pipeline.config.file_size()?;
-            pipeline.lake.create_table_as(new, &query, size, pipeline.now).await?
+            let options = pipeline.write_options()?;
+            Box::pin(pipeline.lake.create_table_as(new, &query, options, pipeline.now)).await?
         }
     };
-    created(&name, version, rows, true, output)
+    created(&name, &report, true, output)
 }
 
 /// Finds a new table's name and location: what the statement says, the configuration's, or a folder
@@ -108,21 +114,50 @@ fn partitioned(name: &str, create: &CreateTable) -> LayoutError {
 
 fn created(
     name: &str,
-    version: u64,
-    rows: u64,
+    report: &CreateReport,
     is_new: bool,
     output: &mut Output,
 ) -> Result<(), Error> {
+    let CreateReport { version, rows, files, auto_compaction } = report;
     if output.is_json() {
         return output.document(&json!({
-            "statement": "CREATE TABLE", "table": name, "version": version, "created": is_new, "rows": rows,
+            "statement": "CREATE TABLE", "table": name, "version": version, "created": is_new,
+            "rows": rows, "files_added": files,
+            "auto_compaction": auto_compaction.as_ref().map(compaction_view),
         }));
     }
     output.line(if is_new {
         format!("{name} is created with {rows} rows (version {version})")
     } else {
         format!("{name} exists already (version {version})")
-    })
+    })?;
+    compaction_line(name, auto_compaction.as_ref(), output)
+}
+
+fn compaction_view(compaction: &AutoCompaction) -> serde_json::Value {
+    let bins: Vec<serde_json::Value> = compaction.bins.iter().map(bin_view).collect();
+    json!({ "version": compaction.version, "bins": bins, "failure": compaction.failure })
+}
+
+/// Tells what an auto-compaction did, if it did anything.
+fn compaction_line(
+    table: &str,
+    compaction: Option<&AutoCompaction>,
+    output: &mut Output,
+) -> Result<(), Error> {
+    let Some(AutoCompaction { bins, failure, .. }) = compaction else { return Ok(()) };
+    for bin in bins {
+        output.line(format!(
+            "{table}: {} small files ({}) became {} ({}) in version {}",
+            bin.files_in, bin.bytes_in, bin.files_out, bin.bytes_out, bin.version
+        ))?;
+    }
+    match failure {
+        Some(failure) => output.line(format!(
+            "{table}: small files were not merged, the rows are written all the same: failed to {failure}"
+        )),
+        None => Ok(()),
+    }
 }
 
 pub(super) async fn cluster_by(
@@ -226,15 +261,16 @@ pub(super) async fn insert(
     query: &str,
     output: &mut Output,
 ) -> Result<(), Error> {
-    let size = pipeline.config.file_size()?;
-    let report = Box::pin(lake.insert(table, columns, query, size, pipeline.now)).await?;
+    let options = pipeline.write_options()?;
+    let report = Box::pin(lake.insert(table, columns, query, options, pipeline.now)).await?;
     if output.is_json() {
         return output.document(&document("INSERT", table, &report));
     }
-    let DmlReport { version, rows, files_added, .. } = report;
+    let DmlReport { version, rows, files_added, auto_compaction, .. } = report;
     output.line(format!(
         "{rows} rows inserted into {table} in {files_added} files (version {version})"
-    ))
+    ))?;
+    compaction_line(table.as_str(), auto_compaction.as_ref(), output)
 }
 
 pub(super) async fn delete(
@@ -244,17 +280,25 @@ pub(super) async fn delete(
     predicate: Option<&str>,
     output: &mut Output,
 ) -> Result<(), Error> {
-    let size = pipeline.config.file_size()?;
-    let report = Box::pin(lake.delete(table, predicate, size, pipeline.now)).await?;
+    let options = pipeline.write_options()?;
+    let report = Box::pin(lake.delete(table, predicate, options, pipeline.now)).await?;
     if output.is_json() {
         return output.document(&document("DELETE", table, &report));
     }
-    let DmlReport { version, rows, rows_copied, files_added, files_removed, vectors_added } =
-        report;
+    let DmlReport {
+        version,
+        rows,
+        rows_copied,
+        files_added,
+        files_removed,
+        vectors_added,
+        auto_compaction,
+    } = report;
     output.line(format!(
         "{rows} rows deleted from {table}: {files_removed} files left, {files_added} joined with \
          {rows_copied} rows copied, {vectors_added} got a deletion vector (version {version})"
-    ))
+    ))?;
+    compaction_line(table.as_str(), auto_compaction.as_ref(), output)
 }
 
 fn document(statement: &str, table: &TableName, report: &DmlReport) -> serde_json::Value {
@@ -267,6 +311,7 @@ fn document(statement: &str, table: &TableName, report: &DmlReport) -> serde_jso
         "files_added": report.files_added,
         "files_removed": report.files_removed,
         "deletion_vectors_added": report.vectors_added,
+        "auto_compaction": report.auto_compaction.as_ref().map(compaction_view),
     })
 }
 
