@@ -113,6 +113,12 @@ impl Pipeline {
         Ok(Self { config, plugins, lake, now: SystemClock.now(), progress })
     }
 
+    /// Begins another job: its time is read anew, and is later than the last one's.
+    pub fn renew_time(&mut self) {
+        let next = Instant::from_epoch_ms(self.now.epoch_ms().saturating_add(1));
+        self.now = SystemClock.now().max(next);
+    }
+
     /// The main job: reads the logs, finds which joins and filters matter, plans layouts within the
     /// budgets and rewrites the tables accordingly.
     ///

@@ -66,6 +66,7 @@ impl DeltaLake {
                 removes: Vec::new(),
                 restated: lacking,
                 adds,
+                changes: Vec::new(),
                 data_change: false,
                 created: Vec::new(),
                 scope: Scope::Rearrange,

@@ -184,6 +184,7 @@ impl DeltaLake {
     /// Checks a table's definition and makes its folder.
     fn prepare_new(&mut self, new: &mut NewTable) -> Result<(), LakeError> {
         let snapshot = as_if_created(new);
+        ddl::check_columns(new.name.as_str(), new.schema.fields())?;
         properties::check_new(new.name.as_str(), &new.schema, &new.properties)?;
         new.cluster_by = ddl::resolved(&snapshot, &new.cluster_by)?;
         self.add_table(new.name.as_str(), &new.location)?;
@@ -206,8 +207,13 @@ impl DeltaLake {
         let location = self.location(table)?.clone();
         let id = self.unique_id();
         let paths: Vec<String> = adds.iter().map(|add| add.path.clone()).collect();
-        let mut actions = first_actions(new, operation, &id, &adds, now)
-            .map_err(|error| storage_fault("describe the schema of", table, &location, error))?;
+        let mut actions = match first_actions(new, operation, &id, &adds, now) {
+            Ok(actions) => actions,
+            Err(error) => {
+                self.discard(table, &paths).await;
+                return Err(storage_fault("describe the schema of", table, &location, error).into());
+            }
+        };
         actions.extend(adds.into_iter().map(|add| Action::Add(Box::new(add))));
         match self.put_if_absent(table, 0, &actions).await {
             Ok(PutOutcome::Committed) => Ok(0),
@@ -534,6 +540,20 @@ fn storable_type(data_type: &DataType) -> DataType {
         }
         DataType::Struct(fields) => {
             DataType::Struct(fields.iter().map(|field| storable_field(field)).collect())
+        }
+        DataType::Map(entries, sorted) => {
+            let entry = |pairs: &DataType| match pairs {
+                DataType::Struct(pair) => DataType::Struct(
+                    pair.iter()
+                        .map(|f| {
+                            Field::new(f.name(), storable_type(f.data_type()), f.is_nullable())
+                        })
+                        .collect(),
+                ),
+                other => other.clone(),
+            };
+            let pairs = Field::new(entries.name(), entry(entries.data_type()), false);
+            DataType::Map(Arc::new(pairs), *sorted)
         }
         other => other.clone(),
     }

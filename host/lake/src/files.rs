@@ -8,6 +8,7 @@
 //! 2. Rows that a deletion vector hides are dropped by position.
 //! 3. With row tracking every row gets its id and its version: the materialized ones where the file
 //!    has them, else the file's base id plus the row's position and the file's version.
+//! 4. Partition columns, which files do not hold, have the value that the log gives the file.
 //!
 //! Nothing is skipped: whoever asks for rows gets those of every file.
 
@@ -16,15 +17,15 @@ use std::{fmt, sync::Arc};
 use arrow::{
     array::{
         Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions,
-        new_null_array,
+        StringArray, new_null_array,
     },
-    compute::filter_record_batch,
+    compute::{CastOptions, cast_with_options, filter_record_batch},
     datatypes::{DataType, Field, FieldRef, Fields, Int64Type, Schema, SchemaRef, TimeUnit},
 };
 use async_trait::async_trait;
 use datafusion::{
     catalog::{Session, TableProvider},
-    common::tree_node::TreeNodeRecursion,
+    common::{ScalarValue, tree_node::TreeNodeRecursion},
     datasource::{
         TableType, listing::PartitionedFile,
         physical_plan::parquet::DefaultParquetFileReaderFactory,
@@ -70,6 +71,8 @@ pub(crate) struct FileScan {
     schema: SchemaRef,
     /// How many of them are the table's.
     table_columns: usize,
+    /// Which one has the path of a row's file, if it was asked for.
+    file_column: Option<usize>,
     mapping: ColumnMapping,
     partitions: Vec<Arc<[SourceFile]>>,
 }
@@ -110,9 +113,19 @@ impl FileScan {
             store: spec.store,
             schema: Arc::new(Schema::new(fields)),
             table_columns,
+            file_column: None,
             mapping: spec.mapping,
             partitions: partitions.into_iter().map(Into::into).collect(),
         }
+    }
+
+    /// Adds a column with the path of each row's file, as the log spells it.
+    pub(crate) fn with_file_column(mut self, name: &str) -> Self {
+        let mut fields: Vec<FieldRef> = self.schema.fields().iter().cloned().collect();
+        self.file_column = Some(fields.len());
+        fields.push(Arc::new(Field::new(name, DataType::Utf8, false)));
+        self.schema = Arc::new(Schema::new(fields));
+        self
     }
 }
 
@@ -225,6 +238,7 @@ impl ExecutionPlan for FileScanExec {
             columns: self.columns.clone(),
             all: Arc::clone(&self.scan.schema),
             table_columns: self.scan.table_columns,
+            file_column: self.scan.file_column,
             schema: Arc::clone(&self.schema),
             batch_rows: context.session_config().batch_size(),
         });
@@ -254,6 +268,8 @@ struct Reader {
     all: SchemaRef,
     /// How many of them are the table's.
     table_columns: usize,
+    /// Which one has the path of the file.
+    file_column: Option<usize>,
     /// Which of them are wanted.
     columns: Vec<usize>,
     /// Those.
@@ -324,8 +340,25 @@ impl Reader {
         let field = self.all.field(at);
         if at < self.table_columns {
             find_column(have, field, self.mapping)
+        } else if self.file_column == Some(at) {
+            None
         } else {
             have.iter().position(|column| column.name() == field.name())
+        }
+    }
+
+    /// Returns the value that a column has in every row of a file, if it is one of the file's.
+    fn constant(&self, at: usize, file: &InputFile) -> Result<Option<ScalarValue>> {
+        if self.file_column == Some(at) {
+            return Ok(Some(ScalarValue::from(file.path.as_str())));
+        }
+        let field = self.all.field(at);
+        let name = self.mapping.physical_name(field);
+        match file.partition_values.get(name) {
+            Some(value) if at < self.table_columns => {
+                partition_value(value.as_deref(), field.data_type()).map(Some)
+            }
+            _ => Ok(None),
         }
     }
 
@@ -338,6 +371,9 @@ impl Reader {
             .zip(chunk.origins)
             .map(|(at, origin)| {
                 let target = self.all.field(*at);
+                if let Some(constant) = self.constant(*at, &chunk.source.file)? {
+                    return constant.to_array_of_size(rows);
+                }
                 let column = match origin {
                     Some(root) => {
                         let place = chunk.roots.binary_search(root).unwrap_or(0);
@@ -362,6 +398,22 @@ impl Reader {
             None => Ok(read),
         }
     }
+}
+
+/// Reads the value of a partition column (PROTOCOL.md, "Partition Value Serialization"); the empty
+/// text is null.
+fn partition_value(text: Option<&str>, data_type: &DataType) -> Result<ScalarValue> {
+    let Some(text) = text.filter(|text| !text.is_empty()) else {
+        return ScalarValue::try_from(data_type);
+    };
+    if *data_type == DataType::Binary {
+        // One character for each byte.
+        let bytes = text.chars().map(|c| u8::try_from(u32::from(c)).unwrap_or(b'?')).collect();
+        return Ok(ScalarValue::Binary(Some(bytes)));
+    }
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    let one: ArrayRef = Arc::new(StringArray::from(vec![text]));
+    ScalarValue::try_from_array(&cast_with_options(&one, data_type, &options)?, 0)
 }
 
 /// Some rows of a file.

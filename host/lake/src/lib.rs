@@ -9,10 +9,13 @@
 
 mod analyze;
 mod chain;
+mod change_data;
 mod checkpoint;
 #[cfg(test)]
 mod checkpoint_tests;
 mod create;
+mod delete;
+mod dialect;
 mod dml;
 mod error;
 mod evidence;
@@ -22,11 +25,14 @@ mod history;
 mod integers;
 mod kernel;
 mod lift;
+mod literals;
 mod log;
 mod meter;
 mod physical;
+mod predicate;
 mod rewrite;
 mod rules;
+mod scan;
 mod session;
 mod snapshot;
 mod stats;
@@ -44,6 +50,7 @@ mod write_tests;
 
 pub use analyze::AnalyzeReport;
 pub use create::{CreateReport, NewTable};
+pub use delete::DeleteClause;
 pub use dml::DmlReport;
 pub use error::{LakeError, is_out_of_memory, is_violation};
 pub use evidence::SampleOptions;

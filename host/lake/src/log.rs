@@ -118,7 +118,9 @@ impl Lake for DeltaLake {
         let Ok(store) = self.log_store(table) else { return };
         let store = store.object_store(None);
         for path in paths {
-            if let Err(error) = store.delete(&Path::from(path.as_str())).await {
+            // As in the log, where paths are URL-encoded.
+            let stored = Path::from_url_path(path).unwrap_or_else(|_| Path::from(path.as_str()));
+            if let Err(error) = store.delete(&stored).await {
                 tracing::warn!(%table, path, %error, "orphan file left for VACUUM");
             }
         }

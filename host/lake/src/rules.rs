@@ -19,6 +19,8 @@ use datafusion::{
 use futures::StreamExt;
 use lakebed_layout::TableSnapshot;
 
+use crate::literals;
+
 /// A row that breaks a rule of its table.
 #[derive(Debug, thiserror::Error)]
 pub enum Violation {
@@ -76,7 +78,7 @@ impl Rules {
         let constraints = checks
             .chain(invariants)
             .map(|(name, expression)| {
-                let logical = context.state().create_logical_expr(&expression, &columns)?;
+                let logical = literals::expression(context, &expression, &columns)?;
                 let compiled = context.create_physical_expr(logical, &columns)?;
                 Ok(Constraint { name, expression, compiled })
             })

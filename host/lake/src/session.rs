@@ -13,15 +13,17 @@ use datafusion::{
     prelude::{DataFrame, SessionConfig, SessionContext},
 };
 use datafusion_spark::SessionStateBuilderSpark;
-use deltalake::delta_datafusion::DeltaScanNext;
 use lakebed_layout::{FileReader, InputFile, Lake, TableSnapshot, input_file};
 use lakebed_model::TableName;
 
 use crate::{
     DeltaLake, LakeError,
+    dialect::{self, ColumnNames},
     integers::SparkIntegers,
     lift::LiftRanges,
+    literals,
     rewrite::ScanRequest,
+    scan::engine_scan,
     versions::{self, Version, Versioned},
 };
 
@@ -58,11 +60,13 @@ pub struct QuerySession {
     context: SessionContext,
     /// Files of each open table, by its full name.
     files: BTreeMap<String, u64>,
+    /// Columns of the open tables.
+    columns: ColumnNames,
 }
 
 impl fmt::Debug for QuerySession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { lake, context: _, files } = self;
+        let Self { lake, context: _, files, columns: _ } = self;
         f.debug_struct("QuerySession")
             .field("lake", lake)
             .field("files", files)
@@ -82,6 +86,7 @@ impl DeltaLake {
         let config = SessionConfig::new()
             .with_target_partitions(threads)
             .set_str("datafusion.sql_parser.dialect", "spark")
+            .set_bool("datafusion.sql_parser.parse_float_as_decimal", true)
             .set_bool("datafusion.execution.parquet.pushdown_filters", true)
             .set_bool("datafusion.execution.parquet.reorder_filters", true);
         let state = SessionStateBuilder::new()
@@ -103,6 +108,7 @@ impl DeltaLake {
             lake: self.clone(),
             context: SessionContext::new_with_state(state),
             files: BTreeMap::new(),
+            columns: ColumnNames::default(),
         }
     }
 }
@@ -132,10 +138,14 @@ impl QuerySession {
     /// # Errors
     /// Fails when the query does not parse or names an unknown table or column.
     pub(crate) async fn frame(&mut self, sql: &str) -> Result<DataFrame, LakeError> {
+        let fail = |source| LakeError::Query { sql: sql.to_owned(), source };
         let text = self.open_tables(sql).await?;
-        Box::pin(self.context.sql(&text))
-            .await
-            .map_err(|source| LakeError::Query { sql: sql.to_owned(), source })
+        let state = self.context.state();
+        let spark = state.config().options().sql_parser.dialect;
+        let mut statement = state.sql_to_statement(&text, &spark).map_err(fail)?;
+        dialect::translate_statement(&mut statement, &self.columns).map_err(fail)?;
+        let plan = Box::pin(state.statement_to_plan(statement)).await.map_err(fail)?;
+        Ok(DataFrame::new(state, literals::rewritten_plan(plan).map_err(fail)?))
     }
 
     pub(crate) const fn context(&self) -> &SessionContext {
@@ -211,6 +221,7 @@ impl QuerySession {
         self.context.register_table(place.clone(), scan).map_err(engine)?;
         let files = u64::try_from(snapshot.files.len()).unwrap_or(u64::MAX);
         self.files.insert(place.to_string(), files);
+        self.columns.add(snapshot.schema.fields());
         Ok(())
     }
 
@@ -235,14 +246,9 @@ impl QuerySession {
             };
             return lake.scan_files(&self.context, request).await.map_err(engine);
         }
-        let scan = DeltaScanNext::builder()
-            .with_log_store(lake.log_store(table)?)
-            .with_session(Arc::new(self.context.state()))
-            .with_table_version(snapshot.version)
-            .build()
+        engine_scan(lake.log_store(table)?, &self.context, snapshot.version, None)
             .await
-            .map_err(engine)?;
-        Ok(Arc::new(scan))
+            .map_err(engine)
     }
 
     fn resolved(&self, reference: &TableReference) -> ResolvedTableReference {

@@ -2,7 +2,7 @@
 //!
 //! Positions count the rows of the file, hidden ones included (PROTOCOL.md, "Deletion Vectors").
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use datafusion::{common::cast::as_boolean_array, error::DataFusionError};
 use delta_kernel::{
@@ -11,14 +11,18 @@ use delta_kernel::{
 };
 use futures::StreamExt;
 use lakebed_layout::{
-    LayoutError, TableSnapshot,
+    TableSnapshot,
     action::{AddFile, DeletionVector},
 };
 use object_store::{ObjectStoreExt, path::Path};
 use uuid::Uuid;
 
 use crate::{
-    DeltaLake, LakeError, dml::refused, files::deleted_rows, kernel, stats::with_loose_bounds,
+    DeltaLake, LakeError,
+    delete::{Attempt, Touched, check_rows},
+    files::deleted_rows,
+    kernel,
+    stats::with_loose_bounds,
     tables::storage_fault,
 };
 
@@ -35,25 +39,19 @@ impl DeltaLake {
     /// Hides the rows for which a predicate is true; each file comes with how many those are.
     pub(crate) async fn hide_rows(
         &self,
-        snapshot: &TableSnapshot,
-        parts: &[(&AddFile, u64)],
+        attempt: Attempt<'_>,
+        parts: &[Touched<'_>],
         predicate: &str,
     ) -> Result<Hidden, LakeError> {
+        let snapshot = attempt.snapshot;
         let id = Uuid::new_v4();
         let mut bytes = Vec::new();
         let mut hidden = Hidden::default();
         let mut writer = StreamingDeletionVectorWriter::new(&mut bytes);
-        for (file, expected) in parts {
+        for Touched { file, gone: expected } in parts {
             let gone = self.hidden_positions(snapshot, file).await?;
-            let found = self.matching_positions(snapshot, file, predicate, &gone).await?;
-            if found.len() as u64 != *expected {
-                return Err(LayoutError::RowCount {
-                    table: snapshot.table.to_string(),
-                    rows_in: *expected,
-                    rows_out: found.len() as u64,
-                }
-                .into());
-            }
+            let found = self.matching_positions(attempt, file, predicate, &gone).await?;
+            check_rows(snapshot, *expected, found.len() as u64)?;
             let mut vector = KernelDeletionVector::new();
             vector.add_deleted_row_indexes(gone.iter().chain(&found).copied());
             let written = writer.write_deletion_vector(vector).map_err(|error| {
@@ -104,17 +102,16 @@ impl DeltaLake {
     /// Evaluates a predicate for every visible row of a file, in the file's order.
     async fn matching_positions(
         &self,
-        snapshot: &TableSnapshot,
+        attempt: Attempt<'_>,
         file: &AddFile,
         predicate: &str,
         hidden: &BTreeSet<u64>,
     ) -> Result<Vec<u64>, LakeError> {
-        let fail = |source: DataFusionError| refused(snapshot, predicate, source);
+        let fail = |source: DataFusionError| attempt.refused(source);
         let context = self.session_with(1).into_context();
-        let frame =
-            self.predicate_frame(&context, snapshot, std::slice::from_ref(file), false).await?;
+        let scan = self.file_scan(attempt.snapshot, std::slice::from_ref(file), 1).await?;
+        let (frame, condition) = attempt.opened(&context, Arc::new(scan), predicate).await?;
         // As a column: a filter would be pushed into the scan, and skipped rows do not count.
-        let condition = frame.parse_sql_expr(predicate).map_err(fail)?;
         let frame = frame.select(vec![condition.is_true().alias("hit")]).map_err(fail)?;
         let mut rows = frame.execute_stream().await.map_err(fail)?;
         let mut position = 0_u64;

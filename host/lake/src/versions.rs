@@ -35,6 +35,7 @@ pub(crate) struct Versioned {
 pub(crate) fn rewrite(sql: &str) -> Result<(String, Vec<Versioned>)> {
     let dialect = SparkSqlDialect {};
     let tokens = Tokenizer::new(&dialect, sql)
+        .with_unescape(false)
         .tokenize()
         .map_err(|error| DataFusionError::SQL(Box::new(error.into()), None))?;
     let mut query = Query { out: Vec::new(), found: Vec::new() };
@@ -74,7 +75,7 @@ impl Query {
         let mut parts = Vec::new();
         let mut start = end;
         while let Some(Token::Word(word)) = start.checked_sub(1).map(|i| &self.out[i]) {
-            parts.insert(0, word.value.clone());
+            parts.insert(0, word.value.replace("``", "`"));
             start -= 1;
             if start == 0 || self.out[start - 1] != Token::Period {
                 break;

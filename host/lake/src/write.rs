@@ -35,6 +35,7 @@ use tokio::{
 };
 
 use crate::{
+    change_data::CHANGE_TYPE,
     meter::Meter,
     physical::{physical_schema, to_physical},
     stats::StatsCollector,
@@ -230,7 +231,10 @@ async fn start_file(
         .acquire_owned()
         .await
         .map_err(|error| DataFusionError::External(Box::new(error)))?;
-    let name = format!("part-{:05}-{}-c000.zstd.parquet", begun.names.len(), spec.prefix);
+    let last = spec.schema.fields().last();
+    let is_change = last.is_some_and(|column| column.name() == CHANGE_TYPE);
+    let kind = if is_change { "cdc" } else { "part" };
+    let name = format!("{kind}-{:05}-{}-c000.zstd.parquet", begun.names.len(), spec.prefix);
     begun.names.push(name.clone());
     let (queue, batches) = mpsc::channel(2);
     let size = Arc::new(AtomicU64::new(0));

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Reference to the rows of a file that are deleted (PROTOCOL.md, "Deletion Vector Descriptor").
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -123,6 +123,21 @@ impl AddFile {
     #[must_use]
     pub fn deleted_rows(&self) -> u64 {
         self.deletion_vector.as_ref().map_or(0, |dv| u64::try_from(dv.cardinality).unwrap_or(0))
+    }
+
+    /// Builds the action that shows this file to readers of changes (PROTOCOL.md, "Add CDC File").
+    #[must_use]
+    pub fn to_change_data(&self) -> Action {
+        Action::Other(
+            "cdc".to_owned(),
+            json!({
+                "path": self.path,
+                "partitionValues": self.partition_values,
+                "size": self.size,
+                "dataChange": false,
+                "tags": null,
+            }),
+        )
     }
 
     /// Builds the action that takes this file out of the table again.

@@ -51,6 +51,7 @@ pub async fn commit_replacement(
         removes: inputs.to_vec(),
         restated: Vec::new(),
         adds: output.adds.clone(),
+        changes: Vec::new(),
         data_change,
         created: paths_of(output),
         scope,
@@ -69,6 +70,9 @@ pub struct Change<'c> {
     pub restated: Vec<&'c AddFile>,
     /// Files that join the table, and the new entries of those restated.
     pub adds: Vec<AddFile>,
+    /// Files with the rows that changed, for readers of the change data feed. Where there is one, they
+    /// look at nothing else of the commit.
+    pub changes: Vec<AddFile>,
     /// Whether the removes are more than a rearrangement.
     pub data_change: bool,
     /// New files in storage, which nobody needs if the commit does not happen.
@@ -88,7 +92,8 @@ pub async fn commit_change(
     snapshot: &TableSnapshot,
     change: Change<'_>,
 ) -> Result<Replacement, LayoutError> {
-    let Change { removes, restated, adds, data_change, created, scope, commit_info } = change;
+    let Change { removes, restated, adds, changes, data_change, created, scope, commit_info } =
+        change;
     let inputs = removes.iter().chain(&restated).map(|file| file.key()).collect();
     let intent = Intent { inputs, scope };
     let timestamp = timestamp_of(&commit_info);
@@ -97,6 +102,7 @@ pub async fn commit_change(
         removes.iter().map(|f| Action::Remove(Box::new(f.to_remove(timestamp, data_change)))),
     );
     actions.extend(adds.into_iter().map(|add| Action::Add(Box::new(add))));
+    actions.extend(changes.iter().map(AddFile::to_change_data));
     commit_actions(lake, snapshot, &intent, actions, &created).await
 }
 

@@ -156,6 +156,63 @@ pub fn resolved(
     Ok(spelled)
 }
 
+/// Checks the columns of a new table: their types, and that their names differ by more than case.
+///
+/// # Errors
+/// Fails with Delta's error class.
+pub fn check_columns(table: &str, fields: &Fields) -> Result<(), LayoutError> {
+    let refuse = |statement: String, class, reason: String| {
+        Err(LayoutError::NotAllowed { statement, table: table.to_owned(), class, reason })
+    };
+    for (position, field) in fields.iter().enumerate() {
+        let lower = field.name().to_lowercase();
+        let same = fields[..position].iter().find(|other| other.name().to_lowercase() == lower);
+        if let Some(same) = same {
+            return refuse(
+                format!("create columns `{}` and `{}`", same.name(), field.name()),
+                "DELTA_DUPLICATE_COLUMNS_FOUND",
+                "names of columns must differ by more than the case of letters; give one of them \
+                 another name with AS"
+                    .to_owned(),
+            );
+        }
+        check_type(table, field.data_type())?;
+        if !is_storable(field.data_type()) {
+            return refuse(
+                format!("create column `{}` of type {}", field.name(), field.data_type()),
+                "DELTA_UNSUPPORTED_DATA_TYPES",
+                "Delta stores no such values; CAST them to a number, a text or a time".to_owned(),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Looks into a type for fields with names.
+fn check_type(table: &str, data_type: &DataType) -> Result<(), LayoutError> {
+    match data_type {
+        DataType::Struct(fields) => check_columns(table, fields),
+        DataType::List(inner) | DataType::Map(inner, _) => check_type(table, inner.data_type()),
+        _ => Ok(()),
+    }
+}
+
+/// Tells whether Delta has a name for a type, nested types included.
+fn is_storable(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Struct(fields) => fields.iter().all(|field| is_storable(field.data_type())),
+        DataType::List(inner) | DataType::Map(inner, _) => is_storable(inner.data_type()),
+        DataType::Interval(_)
+        | DataType::Duration(_)
+        | DataType::Time32(_)
+        | DataType::Time64(_)
+        | DataType::Union(..)
+        | DataType::Decimal256(..)
+        | DataType::Null => false,
+        _ => true,
+    }
+}
+
 /// Gives a dotted name the schema's letters, as far as the schema has it.
 fn as_spelled(schema: &Schema, dotted: &str) -> String {
     let find = |fields: &Fields, name: &str| {

@@ -96,6 +96,9 @@ pub struct InputFile {
     /// Version of the rows that do not say another, with row tracking.
     #[serde(default)]
     pub default_row_commit_version: Option<i64>,
+    /// Values of the partition columns, which the file itself does not hold, by physical name.
+    #[serde(default)]
+    pub partition_values: BTreeMap<String, Option<String>>,
 }
 
 /// One bin's rewrite.

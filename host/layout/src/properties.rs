@@ -3,37 +3,77 @@
 use std::collections::BTreeMap;
 
 use arrow::datatypes::{DataType, Schema};
+use lakebed_model::Bytes;
 use serde_json::json;
 
 use crate::{
-    AutoCompact, LayoutError, TableSnapshot,
+    LayoutError, TableSnapshot,
     action::{Action, Protocol},
-    bloom, ddl,
+    bloom,
+    columns::parse_list,
+    ddl, interval,
 };
 
-/// Properties that change how files, logs and commits are kept, without a table feature.
-const PLAIN: [&str; 20] = [
-    "appendOnly",
-    "autoOptimize.autoCompact",
-    "autoOptimize.optimizeWrite",
-    "checkpoint.writeStatsAsJson",
-    "checkpoint.writeStatsAsStruct",
-    "checkpointInterval",
-    "checkpointRetentionDuration",
-    "compatibility.symlinkFormatManifest.enabled",
-    "dataSkippingNumIndexedCols",
-    "dataSkippingStatsColumns",
-    "deletedFileRetentionDuration",
-    "enableDeletionVectors",
-    "enableExpiredLogCleanup",
-    "isolationLevel",
-    "logRetentionDuration",
-    "randomizeFilePrefixes",
-    "sampleRetentionDuration",
-    "setTransactionRetentionDuration",
-    "targetFileSize",
-    "tuneFileSizesForRewrites",
+/// Properties that change how files, logs and commits are kept, without a table feature, and what
+/// they take.
+const PLAIN: [(&str, Takes); 20] = [
+    ("appendOnly", Takes::Flag),
+    ("autoOptimize.autoCompact", Takes::OneOf(&["true", "false", "auto", "legacy"])),
+    ("autoOptimize.optimizeWrite", Takes::Flag),
+    ("checkpoint.writeStatsAsJson", Takes::Flag),
+    ("checkpoint.writeStatsAsStruct", Takes::Flag),
+    ("checkpointInterval", Takes::NumberFrom(1)),
+    ("checkpointRetentionDuration", Takes::Duration),
+    ("compatibility.symlinkFormatManifest.enabled", Takes::Flag),
+    ("dataSkippingNumIndexedCols", Takes::NumberFrom(-1)),
+    ("dataSkippingStatsColumns", Takes::Names),
+    ("deletedFileRetentionDuration", Takes::Duration),
+    ("enableDeletionVectors", Takes::Flag),
+    ("enableExpiredLogCleanup", Takes::Flag),
+    ("isolationLevel", Takes::OneOf(&["Serializable", "WriteSerializable"])),
+    ("logRetentionDuration", Takes::Duration),
+    ("randomizeFilePrefixes", Takes::Flag),
+    ("sampleRetentionDuration", Takes::Duration),
+    ("setTransactionRetentionDuration", Takes::Duration),
+    ("targetFileSize", Takes::Size),
+    ("tuneFileSizesForRewrites", Takes::Flag),
 ];
+
+/// What values a property takes.
+#[derive(Debug, Clone, Copy)]
+enum Takes {
+    Flag,
+    NumberFrom(i64),
+    Duration,
+    Size,
+    Names,
+    OneOf(&'static [&'static str]),
+}
+
+impl Takes {
+    /// Says what was expected, when it is something else than the value.
+    fn refusal(self, value: &str) -> Option<String> {
+        let text = value.trim();
+        let fits = match self {
+            Self::Flag => ["true", "false"].iter().any(|flag| text.eq_ignore_ascii_case(flag)),
+            Self::NumberFrom(least) => text.parse::<i64>().is_ok_and(|number| number >= least),
+            Self::Duration => interval::parse(text).is_some(),
+            Self::Size => Bytes::parse(text).is_ok_and(|size| size.0 > 0),
+            Self::Names => !parse_list(text).is_empty() || text.is_empty(),
+            Self::OneOf(words) => words.iter().any(|word| text.eq_ignore_ascii_case(word)),
+        };
+        let expected = match self {
+            _ if fits => return None,
+            Self::Flag => "true or false".to_owned(),
+            Self::NumberFrom(least) => format!("a whole number of at least {least}"),
+            Self::Duration => "a duration such as `interval 7 days`".to_owned(),
+            Self::Size => "a size such as 134217728 or 128MiB".to_owned(),
+            Self::Names => "names of columns with commas between them".to_owned(),
+            Self::OneOf(words) => format!("one of {}", words.join(", ")),
+        };
+        Some(format!("it takes {expected}, found `{value}`"))
+    }
+}
 
 /// Properties that switch a table feature on which statements of ours cannot set up; harmless with
 /// the value that switches it off.
@@ -49,8 +89,8 @@ const FEATURES: [(&str, &str); 6] = [
 /// Checks the properties of a new table with these columns.
 ///
 /// # Errors
-/// Fails with the first property that is unknown, does not fit the columns, or needs what statements of
-/// ours cannot set up.
+/// Fails with the first property that is unknown, does not take its value, does not fit the columns, or
+/// needs what statements of ours cannot set up.
 pub fn check_new(
     table: &str,
     schema: &Schema,
@@ -85,11 +125,14 @@ fn check(
                 if is_new { "CREATE TABLE … CLUSTER BY" } else { "ALTER TABLE … CLUSTER BY" };
             return refuse(property, format!("[{class}]: the feature comes with {way} (…)"));
         }
-        if let Some(expected) = unexpected(name, value) {
-            return refuse(property, format!("`{value}` is no value of it: expected {expected}"));
-        }
-        if name.starts_with("constraints.") || PLAIN.contains(&name) {
+        if name.starts_with("constraints.") {
             continue;
+        }
+        if let Some((_, takes)) = PLAIN.iter().find(|(plain, _)| *plain == name) {
+            match takes.refusal(value) {
+                Some(reason) => return refuse(property, reason),
+                None => continue,
+            }
         }
         match FEATURES.iter().find(|(feature, _)| *feature == name) {
             Some((_, off)) if value.eq_ignore_ascii_case(off) => {}
@@ -111,18 +154,6 @@ fn check(
         }
     }
     Ok(())
-}
-
-/// What a property takes that we go by, where a value is something else.
-fn unexpected(name: &str, value: &str) -> Option<&'static str> {
-    let is_bool = value.to_ascii_lowercase().parse::<bool>().is_ok();
-    match name {
-        "autoOptimize.autoCompact" => {
-            AutoCompact::parse(value).is_none().then_some("true, auto, legacy or false")
-        }
-        "autoOptimize.optimizeWrite" => (!is_bool).then_some("true or false"),
-        _ => None,
-    }
 }
 
 /// Returns the protocol of a new table.
@@ -324,6 +355,37 @@ mod tests {
         ] {
             let error = check("t", &one(key, value), false).unwrap_err();
             assert_eq!(error.to_string(), format!("set property `{key}` of table `t`: {reason}"));
+        }
+        for (key, value, expected) in [
+            ("delta.enableDeletionVectors", "maybe", "true or false"),
+            ("delta.appendOnly", "", "true or false"),
+            ("delta.checkpointInterval", "-3", "a whole number of at least 1"),
+            ("delta.checkpointInterval", "0", "a whole number of at least 1"),
+            ("delta.dataSkippingNumIndexedCols", "-2", "a whole number of at least -1"),
+            ("delta.logRetentionDuration", "7", "a duration such as `interval 7 days`"),
+            (
+                "delta.logRetentionDuration",
+                "interval 1 month",
+                "a duration such as `interval 7 days`",
+            ),
+            ("delta.targetFileSize", "big", "a size such as 134217728 or 128MiB"),
+            ("delta.targetFileSize", "0", "a size such as 134217728 or 128MiB"),
+            ("delta.isolationLevel", "none", "one of Serializable, WriteSerializable"),
+        ] {
+            let error = check("t", &one(key, value), true).unwrap_err();
+            let expected =
+                format!("set property `{key}` of table `t`: it takes {expected}, found `{value}`");
+            assert_eq!(error.to_string(), expected);
+        }
+        for (key, value) in [
+            ("delta.enableDeletionVectors", " TRUE "),
+            ("delta.checkpointInterval", "1"),
+            ("delta.dataSkippingNumIndexedCols", "-1"),
+            ("delta.dataSkippingStatsColumns", "a, s.`b.c`"),
+            ("delta.deletedFileRetentionDuration", "interval 1 week"),
+            ("delta.targetFileSize", "64MiB"),
+        ] {
+            check("t", &one(key, value), true).unwrap();
         }
         check("t", &one("delta.enableRowTracking", "false"), true).unwrap();
         check("t", &one("my.own", "anything"), true).unwrap();

@@ -79,7 +79,10 @@ impl TableSnapshot {
     #[must_use]
     pub fn reader(&self) -> FileReader {
         let widened = ["typeWidening", "typeWidening-preview"];
+        // The engine takes an empty partition value for a text.
+        let is_empty = |value: &Option<String>| value.as_deref() == Some("");
         if self.column_mapping() == ColumnMapping::Id
+            || self.files.iter().any(|file| file.partition_values.values().any(is_empty))
             || widened.iter().any(|feature| self.has_feature(feature))
         {
             FileReader::FileByFile
@@ -162,6 +165,11 @@ impl TableSnapshot {
                 self.partition_columns.join(", ")
             ));
         }
+        self.feature_refusal()
+    }
+
+    /// Tells why this engine must not write a file of the table, whatever its partition, if so.
+    fn feature_refusal(&self) -> Option<String> {
         let unkept = self.unkept_features();
         if !unkept.is_empty() {
             return Some(format!(
@@ -225,25 +233,24 @@ impl TableSnapshot {
         unknown
     }
 
-    /// Tells why this engine must not delete single rows, if so.
+    /// Tells whether what a commit changes must be told to readers of changes.
+    #[must_use]
+    pub fn has_change_data_feed(&self) -> bool {
+        self.has_feature("changeDataFeed") && self.is_on("delta.enableChangeDataFeed")
+    }
+
+    /// Tells why this engine must not delete single rows, if so. Unlike a rearrangement, which mixes
+    /// the rows of files, a delete leaves rows in their partition.
     #[must_use]
     pub fn delete_refusal(&self) -> Option<String> {
-        if self.is_on("delta.enableChangeDataFeed") {
+        if !self.partition_columns.is_empty() && self.has_feature("materializePartitionColumns") {
             return Some(
-                "its change data feed is on (delta.enableChangeDataFeed), and Lakebed writes no change files"
+                "its files hold the partition columns as well (materializePartitionColumns), which \
+                 a delete here would leave out"
                     .to_owned(),
             );
         }
-        if self.tracks_rows() {
-            return Some(
-                "it tracks rows (delta.enableRowTracking), whose ids a delete here would not keep"
-                    .to_owned(),
-            );
-        }
-        (self.reader() == FileReader::FileByFile).then(|| {
-            "its files hold columns by id or of widened types, which a delete here would not find"
-                .to_owned()
-        })
+        self.feature_refusal()
     }
 
     /// Tells why this engine must not write values that were not in the table before, if so: it

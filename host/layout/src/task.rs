@@ -16,6 +16,7 @@ pub fn input_file(file: &AddFile) -> InputFile {
         deletion_vector: file.deletion_vector.clone(),
         base_row_id: file.base_row_id,
         default_row_commit_version: file.default_row_commit_version,
+        partition_values: file.partition_values.clone(),
     }
 }
 

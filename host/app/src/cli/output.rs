@@ -13,6 +13,8 @@ use crate::error::Error;
 #[derive(Debug)]
 pub struct Output {
     json: bool,
+    /// Whether its reader has gone: then the work goes on unheard.
+    closed: bool,
 }
 
 /// How a column of a table is aligned.
@@ -26,7 +28,7 @@ impl Output {
     /// Prints JSON or text.
     #[must_use]
     pub const fn new(json: bool) -> Self {
-        Self { json }
+        Self { json, closed: false }
     }
 
     /// Tells whether JSON was asked for.
@@ -47,13 +49,19 @@ impl Output {
         self.line(text)
     }
 
-    /// Prints a line of text.
+    /// Prints a line of text. A reader that has seen enough, such as `head`, is no reason to leave
+    /// statements undone.
     pub(super) fn line(&mut self, text: impl AsRef<str>) -> Result<(), Error> {
-        let mut out = io::stdout().lock();
-        out.write_all(text.as_ref().as_bytes())?;
-        out.write_all(b"\n")?;
-        out.flush()?;
-        Ok(())
+        if self.closed {
+            return Ok(());
+        }
+        match write_line(text.as_ref()) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.closed = true;
+                Ok(())
+            }
+            written => Ok(written?),
+        }
     }
 
     /// Prints a table.
@@ -79,6 +87,13 @@ impl Output {
         table.add_rows(rows);
         self.line(table.trim_fmt())
     }
+}
+
+fn write_line(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.write_all(b"\n")?;
+    out.flush()
 }
 
 /// Says in one line how much of a history could be read.

@@ -133,10 +133,12 @@ pub enum Statement {
         /// `VALUES …` or `SELECT …`
         query: String,
     },
-    /// `DELETE FROM t [WHERE predicate]`
+    /// `DELETE FROM t [[AS] alias] [WHERE predicate]`
     Delete {
         /// The table.
         table: TableReference,
+        /// Its name in the predicate.
+        alias: Option<String>,
         /// The predicate; all rows where there is none.
         predicate: Option<String>,
     },
@@ -224,14 +226,7 @@ impl Statement {
             Some("OPTIMIZE") => optimize(&mut reader)?,
             Some("ANALYZE") => analyze(&mut reader)?,
             Some("INSERT") => insert(&mut reader)?,
-            Some("DELETE") => {
-                reader.expect(&["DELETE", "FROM"])?;
-                let table = reader.table()?;
-                let predicate = reader.accept("WHERE");
-                let predicate =
-                    if predicate { Some(reader.some_rest("a predicate")?) } else { None };
-                Self::Delete { table, predicate }
-            }
+            Some("DELETE") => delete(&mut reader)?,
             Some("VACUUM") => vacuum(&mut reader)?,
             Some("SET") => {
                 reader.expect(&["SET"])?;
@@ -380,9 +375,14 @@ fn analyze(reader: &mut Reader<'_>) -> Result<Statement, LayoutError> {
 }
 
 fn insert(reader: &mut Reader<'_>) -> Result<Statement, LayoutError> {
-    reader.expect(&["INSERT", "INTO"])?;
+    reader.expect(&["INSERT"])?;
+    reader.expect_one_of("INTO", "INTO; rows are added, DELETE FROM takes those away that go")?;
     reader.accept("TABLE");
     let table = reader.table()?;
+    let clause = reader.peek();
+    if matches!(clause.keyword().as_deref(), Some("PARTITION" | "REPLACE" | "BY" | "AS" | "IF")) {
+        return Err(clause.unexpected("columns between ( and ), VALUES or a query"));
+    }
     // `INSERT INTO t (SELECT …)` begins like a list of columns.
     let is_list = reader.peek().keyword().as_deref() == Some("(") && {
         let mut ahead = Reader::new(reader.rest_ahead());
@@ -392,6 +392,28 @@ fn insert(reader: &mut Reader<'_>) -> Result<Statement, LayoutError> {
     let name = |reader: &mut Reader<'_>| reader.name("a column name");
     let columns = if is_list { Some(reader.list(name)?) } else { None };
     Ok(Statement::Insert { table, columns, query: reader.some_rest("VALUES or a query")? })
+}
+
+fn delete(reader: &mut Reader<'_>) -> Result<Statement, LayoutError> {
+    const EXPECTED: &str = "WHERE and a predicate, a name for the table, or the end";
+    reader.expect(&["DELETE", "FROM"])?;
+    let table = reader.table()?;
+    let named = reader.accept("AS");
+    let next = reader.peek();
+    let alias = match next.keyword().as_deref() {
+        Some("WHERE" | ";") if !named => None,
+        _ if !named && next.is_end() => None,
+        // Clauses of other engines.
+        Some(
+            "WHERE" | "USING" | "ORDER" | "LIMIT" | "RETURNING" | "VERSION" | "TIMESTAMP" | "FOR",
+        ) => {
+            return Err(next.unexpected(EXPECTED));
+        }
+        _ => Some(reader.name(EXPECTED)?),
+    };
+    let predicate = reader.accept("WHERE");
+    let predicate = if predicate { Some(reader.some_rest("a predicate")?) } else { None };
+    Ok(Statement::Delete { table, alias, predicate })
 }
 
 fn vacuum(reader: &mut Reader<'_>) -> Result<Statement, LayoutError> {
@@ -550,12 +572,41 @@ mod tests {
         check("INSERT INTO t VALUES (1, ';')", insert(None, "VALUES (1, ';')"));
         check("insert into table t (a, b) SELECT 1, 2;", insert(Some(&["a", "b"]), "SELECT 1, 2"));
         check("INSERT INTO t (SELECT 1)", insert(None, "(SELECT 1)"));
-        let delete = |predicate: Option<&str>| Statement::Delete {
+        let delete = |alias: Option<&str>, predicate: Option<&str>| Statement::Delete {
             table: name("t"),
+            alias: alias.map(ToOwned::to_owned),
             predicate: predicate.map(ToOwned::to_owned),
         };
-        check("DELETE FROM t WHERE a = 'x' OR b < 2;", delete(Some("a = 'x' OR b < 2")));
-        check("DELETE FROM t", delete(None));
+        check("DELETE FROM t WHERE a = 'x' OR b < 2;", delete(None, Some("a = 'x' OR b < 2")));
+        check("DELETE FROM t", delete(None, None));
+        check("DELETE FROM t;", delete(None, None));
+        check("delete from t as x where x.a = 1", delete(Some("x"), Some("x.a = 1")));
+        check("DELETE FROM t `WHERE` WHERE a = 1", delete(Some("WHERE"), Some("a = 1")));
+        check("DELETE FROM t x;", delete(Some("x"), None));
+    }
+
+    #[test]
+    fn clauses_of_other_engines_are_refused_with_their_place() {
+        refuse(
+            "INSERT OVERWRITE t SELECT 1",
+            "parse statement at byte 7: expected INTO; rows are added, DELETE FROM takes those away that go, found `OVERWRITE`",
+        );
+        refuse(
+            "INSERT INTO t PARTITION (p = 1) SELECT 1",
+            "parse statement at byte 14: expected columns between ( and ), VALUES or a query, found `PARTITION`",
+        );
+        for (sql, at, found) in [
+            ("DELETE FROM t LIMIT 5", 14, "`LIMIT`"),
+            ("DELETE FROM t AS", 16, "the end of the statement"),
+            ("DELETE FROM t AS WHERE a = 1", 17, "`WHERE`"),
+        ] {
+            refuse(
+                sql,
+                &format!(
+                    "parse statement at byte {at}: expected WHERE and a predicate, a name for the table, or the end, found {found}"
+                ),
+            );
+        }
     }
 
     #[test]

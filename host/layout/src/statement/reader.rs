@@ -28,6 +28,10 @@ impl Token {
         (self.kind == Kind::Plain).then(|| self.text.to_ascii_uppercase())
     }
 
+    pub(super) fn is_end(&self) -> bool {
+        self.kind == Kind::End
+    }
+
     pub(super) fn unexpected(&self, expected: &str) -> LayoutError {
         LayoutError::Statement {
             position: self.position,

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use arrow::datatypes::Schema;
-use lakebed_lake::{CreateReport, DeltaLake, DmlReport, NewTable};
+use lakebed_lake::{CreateReport, DeleteClause, DeltaLake, DmlReport, NewTable};
 use lakebed_layout::{
     AlterOutcome, AutoCompaction, ColumnMapping, Lake, LayoutError, alter_clustering,
     set_properties as set,
@@ -277,11 +277,11 @@ pub(super) async fn delete(
     pipeline: &Pipeline,
     lake: &DeltaLake,
     table: &TableName,
-    predicate: Option<&str>,
+    clause: DeleteClause<'_>,
     output: &mut Output,
 ) -> Result<(), Error> {
     let options = pipeline.write_options()?;
-    let report = Box::pin(lake.delete(table, predicate, options, pipeline.now)).await?;
+    let report = Box::pin(lake.delete(table, clause, options, pipeline.now)).await?;
     if output.is_json() {
         return output.document(&document("DELETE", table, &report));
     }
@@ -293,6 +293,7 @@ pub(super) async fn delete(
         files_removed,
         vectors_added,
         auto_compaction,
+        ..
     } = report;
     output.line(format!(
         "{rows} rows deleted from {table}: {files_removed} files left, {files_added} joined with \
@@ -312,6 +313,7 @@ fn document(statement: &str, table: &TableName, report: &DmlReport) -> serde_jso
         "files_removed": report.files_removed,
         "deletion_vectors_added": report.vectors_added,
         "auto_compaction": report.auto_compaction.as_ref().map(compaction_view),
+        "change_files_added": report.change_files,
     })
 }
 

@@ -10,7 +10,7 @@ use arrow::{
     util::pretty::pretty_format_batches,
 };
 use clap::Args;
-use lakebed_lake::DeltaLake;
+use lakebed_lake::{DeleteClause, DeltaLake};
 use lakebed_layout::{
     BinReport, optimize,
     statement::{OptimizeClauses, Statement, TableReference},
@@ -39,6 +39,7 @@ pub(super) async fn run(
     // What one statement creates the next one must find.
     let mut pipeline = pipeline.clone();
     for text in &arguments.statements {
+        pipeline.renew_time();
         Box::pin(run_one(&mut pipeline, Statement::parse(text)?, output)).await?;
     }
     Ok(())
@@ -70,9 +71,10 @@ async fn run_one(
             let (lake, table) = resolve(pipeline, &table)?;
             change::insert(pipeline, &lake, &table, columns.as_deref(), &query, output).await
         }
-        Statement::Delete { table, predicate } => {
+        Statement::Delete { table, alias, predicate } => {
             let (lake, table) = resolve(pipeline, &table)?;
-            change::delete(pipeline, &lake, &table, predicate.as_deref(), output).await
+            let clause = DeleteClause { alias: alias.as_deref(), predicate: predicate.as_deref() };
+            change::delete(pipeline, &lake, &table, clause, output).await
         }
         Statement::Analyze { table } => {
             let (lake, table) = resolve(pipeline, &table)?;
