@@ -69,7 +69,7 @@ fn stats(add: &AddFile) -> Value {
 
 /// Every commit of the table's folder, from its log.
 #[track_caller]
-fn last_commit(lake: &TempDir, table: &str) -> Vec<Action> {
+pub(super) fn last_commit(lake: &TempDir, table: &str) -> Vec<Action> {
     read_commits(&lake.path().join(table)).pop().expect("a commit")
 }
 
@@ -328,18 +328,7 @@ fn tracked_rows_keep_their_ids_and_versions() {
     let stats = stats(added[0]);
     assert_eq!(stats["nullCount"], json!({"k": 0, "v": 0}), "no statistics of hidden columns");
 
-    let commits = read_commits(&folder);
-    let configuration = commits
-        .iter()
-        .flatten()
-        .find_map(|action| match action {
-            Action::Metadata(metadata) => Some(metadata["configuration"].clone()),
-            _ => None,
-        })
-        .expect("metadata");
-    let name =
-        |key: &str| configuration[format!("delta.rowTracking.materialized{key}ColumnName")].clone();
-    let hidden = [name("RowId"), name("RowCommitVersion")];
+    let hidden = hidden_columns(&folder);
     show_columns(&folder, added[0], &hidden);
     let [id, version] = hidden.map(|name| name.as_str().expect("a name").to_owned());
     let query = format!(
@@ -351,8 +340,25 @@ fn tracked_rows_keep_their_ids_and_versions() {
     assert_eq!(shown, expected);
 }
 
+/// The names of the columns that hold the ids and versions of rows.
+#[track_caller]
+pub(super) fn hidden_columns(folder: &Path) -> [Value; 2] {
+    let commits = read_commits(folder);
+    let configuration = commits
+        .iter()
+        .flatten()
+        .find_map(|action| match action {
+            Action::Metadata(metadata) => Some(metadata["configuration"].clone()),
+            _ => None,
+        })
+        .expect("metadata");
+    let name =
+        |key: &str| configuration[format!("delta.rowTracking.materialized{key}ColumnName")].clone();
+    [name("RowId"), name("RowCommitVersion")]
+}
+
 /// Makes a table `shown` of one file whose hidden columns are ordinary ones.
-fn show_columns(folder: &Path, file: &AddFile, hidden: &[Value; 2]) {
+pub(super) fn show_columns(folder: &Path, file: &AddFile, hidden: &[Value; 2]) {
     let column = |name: &Value, data_type: &str| json!({"name": name, "type": data_type, "nullable": true, "metadata": {}});
     let fields = json!([
         column(&json!("k"), "long"),
@@ -379,7 +385,7 @@ fn show_columns(folder: &Path, file: &AddFile, hidden: &[Value; 2]) {
 
 /// The highest row id that a commit says was given out.
 #[track_caller]
-fn high_water_mark(commit: &[Action]) -> Option<i64> {
+pub(super) fn high_water_mark(commit: &[Action]) -> Option<i64> {
     let marks: Vec<i64> = commit
         .iter()
         .filter_map(|action| match action {

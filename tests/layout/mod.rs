@@ -1,7 +1,9 @@
 //! Rewrites of real tables on a real file system, beside other writers and through faults.
 
+mod answers;
 mod checkpoints;
 mod crowd;
+mod deletes;
 mod faults;
 mod kept;
 #[cfg(unix)]
@@ -9,6 +11,7 @@ mod kill;
 mod memory;
 mod metadata;
 mod model;
+mod peers;
 mod planning;
 mod protected;
 mod shapes;
