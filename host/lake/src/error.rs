@@ -120,7 +120,9 @@ pub fn is_violation(error: &(dyn Error + 'static)) -> bool {
             || matches!(
                 cause.downcast_ref(),
                 Some(
-                    ArrowError::CastError(_)
+                    // A decimal with more digits than its column.
+                    ArrowError::InvalidArgumentError(_)
+                        | ArrowError::CastError(_)
                         | ArrowError::ParseError(_)
                         | ArrowError::ComputeError(_)
                         | ArrowError::ArithmeticOverflow(_)
