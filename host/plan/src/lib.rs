@@ -2,7 +2,8 @@
 //!
 //! One call, [`plan`], in seven steps:
 //! 1. **ranges** — what each logged scan asks of its table, carried over join equalities;
-//! 2. **candidates** — per table, every set of one to four columns worth simulating;
+//! 2. **candidates** — per table, every set of one to four columns worth simulating, and weighted cuts
+//!    by the most promising ones;
 //! 3. **benefit** — bytes read now, replayed on file statistics, minus bytes read under a candidate,
 //!    simulated on a sample, with an interval;
 //! 4. **cost** — net present value of each candidate, by a [`CostModel`];
@@ -21,6 +22,7 @@
 pub mod benefit;
 pub mod contract;
 pub mod curve;
+pub mod cuts;
 pub mod search;
 
 mod candidates;
