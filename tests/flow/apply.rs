@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
+use lakebed_layout::alter_layout;
+use lakebed_model::{Instant, TableName};
+use lakebed_plan::Layout;
 use serde_json::Value;
 
 use super::{W1, actions, names, on_log};
-use crate::support::{Run, lakebed, read_commits, small_lake_copy};
+use crate::support::{Run, empty_lake, lakebed, read_commits, runtime, small_lake_copy};
 
 /// Versions of the tables that a plan is about.
 fn versions(lake: &Path) -> Vec<(String, usize)> {
@@ -25,9 +28,10 @@ fn plan_is_written_emitted_tried_applied_and_then_done() {
     assert!(!chosen.is_empty());
 
     let emitted = lakebed(lake, &["apply", "plan.json", "--lake", ".", "--emit", "spark-sql"]);
-    let statements: Vec<&str> = emitted.succeeded().stdout.lines().collect();
-    let expected: Vec<String> = chosen.iter().flat_map(|action| spark_sql(action)).collect();
-    assert_eq!(statements, expected);
+    let expected: Vec<String> =
+        plan["actions"].as_array().unwrap().iter().flat_map(spark_sql).collect();
+    assert_eq!(emitted.succeeded().stdout, expected.join("\n") + "\n");
+    assert!(emitted.stdout.contains("-- planned as (l_orderkey in "), "{}", emitted.stdout);
 
     let options = ["apply", "plan.json", "--emit", "spark-sql", "--json"];
     let emitted = lakebed(lake, &options).json();
@@ -61,14 +65,32 @@ fn plan_is_written_emitted_tried_applied_and_then_done() {
     assert_eq!(versions(lake), after, "a plan that is carried out has nothing left to do");
 }
 
-fn spark_sql(action: &str) -> [String; 3] {
-    let (table, columns) = action.split_once(' ').unwrap();
-    let columns: Vec<String> = columns.split(',').map(|column| format!("`{column}`")).collect();
+/// Cuts are told in a comment, which is part of the statement that leaves them out.
+fn spark_sql(action: &Value) -> [String; 3] {
+    let layout = layout_of(action);
+    let columns: Vec<String> = layout.cluster_by.iter().map(|name| format!("`{name}`")).collect();
+    let table = action["table"].as_str().unwrap();
+    let note = if layout.cuts.is_empty() {
+        String::new()
+    } else {
+        let rest = "Spark cannot cut and gives all columns the same resolution";
+        format!("-- planned as ({}); {rest}\n", layout.keys())
+    };
     [
-        format!("ALTER TABLE `{table}` CLUSTER BY ({});", columns.join(", ")),
+        format!("{note}ALTER TABLE `{table}` CLUSTER BY ({});", columns.join(", ")),
         format!("OPTIMIZE `{table}` FULL;"),
         format!("ANALYZE TABLE `{table}` COMPUTE STATISTICS;"),
     ]
+}
+
+/// The layout that an action leads to.
+fn layout_of(action: &Value) -> Layout {
+    let parts = action["to"]["cuts"].as_array().unwrap().iter();
+    let parts = parts.map(|parts| u32::try_from(parts.as_u64().unwrap()).unwrap()).collect();
+    Layout::cut(
+        names(&action["to"]["cluster_by"]).split(',').map(ToOwned::to_owned).collect(),
+        parts,
+    )
 }
 
 #[test]
@@ -175,11 +197,12 @@ fn keys_that_are_set_but_not_laid_out_are_still_planned_and_budgeted() {
     let lake = lake.path();
     let text = std::fs::read_to_string(lake.join("plan.json")).unwrap();
     let mut plan: Value = serde_json::from_str(&text).unwrap();
+    let mut opened = empty_lake();
+    opened.add_folder(lake).unwrap();
     for action in plan["actions"].as_array().unwrap() {
-        let keys = names(&action["to"]["cluster_by"]);
-        let table = action["table"].as_str().unwrap();
-        let alter = format!("ALTER TABLE {table} CLUSTER BY ({keys})");
-        lakebed(lake, &["--lake", ".", "sql", &alter]).succeeded();
+        let table = TableName::new(action["table"].as_str().unwrap());
+        let now = Instant::from_epoch_ms(1);
+        runtime(alter_layout(&opened, &table, &layout_of(action), now)).unwrap();
     }
     let dry = lakebed(lake, &["apply", "plan.json", "--lake", ".", "--dry-run", "--json"]).json();
     for table in dry["tables"].as_array().unwrap() {
@@ -209,6 +232,11 @@ fn layouts_that_cannot_be_are_refused() {
     for (field, value, fault) in [
         ("cluster_by", serde_json::json!([]), "has no clustering columns"),
         ("partition_by", serde_json::json!(["a"]), "partitions, which a clustered table cannot be"),
+        (
+            "cuts",
+            serde_json::json!([3]),
+            "has other cuts than one number above 0 for each of two to four columns",
+        ),
     ] {
         let mut edited = plan.clone();
         edited["actions"][0]["to"][field] = value;

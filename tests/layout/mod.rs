@@ -3,6 +3,7 @@
 mod answers;
 mod checkpoints;
 mod crowd;
+mod cuts;
 mod deletes;
 mod faults;
 mod kept;

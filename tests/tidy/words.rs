@@ -38,6 +38,7 @@ const PURE: &[&str] = &[
     "host/layout/src/columns",
     "host/layout/src/conflict",
     "host/layout/src/curve",
+    "host/layout/src/cuts",
     "host/layout/src/ddl",
     "host/layout/src/bounds",
     "host/layout/src/interval",

@@ -291,6 +291,7 @@ fn layout_remedy(error: &LayoutError) -> (Remedy, String) {
         | LayoutError::DuplicateColumn { .. }
         | LayoutError::UnknownColumn { .. }
         | LayoutError::UnsupportedType { .. }
+        | LayoutError::Cuts { .. }
         | LayoutError::MissingStats { .. }
         | LayoutError::FullWithoutColumns { .. }
         | LayoutError::Property { .. }

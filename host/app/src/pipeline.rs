@@ -17,15 +17,15 @@ use lakebed_collect::{
 use lakebed_graph::{DriftReport, JoinGraph, compare};
 use lakebed_lake::{DeltaLake, LakeOptions, SampleOptions};
 use lakebed_layout::{
-    AlterOutcome, Lake, OptimizeOptions, OptimizeReport, WriteOptions, alter_clustering, ddl,
-    optimize, pending_bytes,
+    AlterOutcome, Lake, OptimizeOptions, OptimizeReport, WriteOptions, alter_layout, cuts::Cuts,
+    ddl, optimize, pending_bytes,
 };
 use lakebed_model::{
     Bytes, Clock, FilterOperator, Instant, QueryRecord, QueryStatus, ScanUse, SystemClock,
     TableName, Workload,
 };
 use lakebed_plan::{
-    LakeEvidence, Layout, LayoutPlan, LoggedScan, PlannedAction, Settings, logged_scans, plan,
+    LakeEvidence, LayoutPlan, LoggedScan, PlannedAction, Settings, logged_scans, plan,
     search::{ALL_SEARCHES, Search},
 };
 use lakebed_sandbox::Plugin;
@@ -246,10 +246,8 @@ impl Pipeline {
         let bar = self.progress.bar("rewriting tables", actions.len());
         let _rows = self.progress.rewrites(self.lake.meter());
         for action in actions {
-            bar.set_message(format!("{} by ({})", action.table, action.to.cluster_by.join(", ")));
-            let altered =
-                alter_clustering(&self.lake, &action.table, &action.to.cluster_by, self.now)
-                    .await?;
+            bar.set_message(format!("{} by ({})", action.table, action.to.keys()));
+            let altered = alter_layout(&self.lake, &action.table, &action.to, self.now).await?;
             let options = self.optimize_options(Extent::Full)?;
             let optimized = optimize(&self.lake, &self.lake, &action.table, &options).await?;
             applied.push(AppliedAction { action: action.clone(), altered, optimized });
@@ -270,10 +268,8 @@ impl Pipeline {
         for action in actions {
             let snapshot = self.lake.snapshot(&action.table).await?;
             ddl::resolved(&snapshot, &action.to.cluster_by)?;
-            let current = Layout {
-                cluster_by: snapshot.cluster_by(),
-                partition_by: snapshot.partition_columns.clone(),
-            };
+            Cuts::checked(action.table.as_str(), &action.to.cluster_by, &action.to.cuts)?;
+            let current = snapshot.layout();
             if current.is_same_as(&action.to) {
                 let target = snapshot.target_file_size(self.config.file_size()?);
                 sizes.push(pending_bytes(&snapshot, target)?);

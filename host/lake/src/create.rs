@@ -437,6 +437,7 @@ fn as_if_created(new: &NewTable) -> TableSnapshot {
         location: new.location.clone(),
         version: 0,
         schema: Arc::clone(&new.schema),
+        cuts_domain: None,
         in_commit_timestamp: None,
         row_id_high_water_mark: None,
         clock_ms: 0,

@@ -17,7 +17,7 @@ use lakebed_layout::{
     pending_bytes,
 };
 use lakebed_model::{Bytes, ColumnSpan, FileView, Literal, TableName};
-use lakebed_plan::{Layout, TableEvidence, TableSample};
+use lakebed_plan::{TableEvidence, TableSample};
 use serde_json::Value;
 
 use crate::{
@@ -76,10 +76,7 @@ impl DeltaLake {
         Ok(TableEvidence {
             table: table.clone(),
             version: snapshot.version,
-            current: Layout {
-                cluster_by: snapshot.cluster_by(),
-                partition_by: snapshot.partition_columns.clone(),
-            },
+            current: snapshot.layout(),
             bytes: snapshot.bytes(),
             rows: snapshot.rows().unwrap_or(0),
             files: snapshot.files.iter().map(|file| file_view(file, &snapshot)).collect(),

@@ -10,9 +10,9 @@ use deltalake::{DeltaTable, kernel::Add};
 use futures::TryStreamExt;
 use lakebed_layout::{
     LakeFault, ROW_TRACKING_DOMAIN, TableSnapshot,
-    action::{AddFile, DeletionVector, Protocol, decoded_path},
+    action::{AddFile, DeletionVector, DomainMetadata, Protocol, decoded_path},
     columns::join_name,
-    ddl, row_id_high_water_mark,
+    cuts, ddl, row_id_high_water_mark,
 };
 use lakebed_model::TableName;
 use url::Url;
@@ -56,6 +56,11 @@ pub(crate) async fn read(
         properties,
         partition_columns: metadata.partition_columns().to_vec(),
         clustering: hidden.clustering.as_deref().map(ddl::domain),
+        cuts_domain: hidden.cuts.map(|configuration| DomainMetadata {
+            domain: cuts::DOMAIN.to_owned(),
+            configuration,
+            removed: false,
+        }),
         in_commit_timestamp: hidden.in_commit_timestamp,
         row_id_high_water_mark: hidden.row_id_high_water_mark,
         clock_ms: 0,
@@ -68,6 +73,8 @@ pub(crate) async fn read(
 struct Hidden {
     /// Clustering columns, by logical name.
     clustering: Option<Vec<String>>,
+    /// Configuration of the domain with the weighted cuts.
+    cuts: Option<String>,
     in_commit_timestamp: Option<i64>,
     row_id_high_water_mark: Option<i64>,
 }
@@ -101,6 +108,7 @@ async fn read_hidden(
             hidden.clustering = columns.map(|columns| {
                 columns.iter().map(|column| join_name(column.logical_column.path())).collect()
             });
+            hidden.cuts = snapshot.get_domain_metadata(cuts::DOMAIN, engine)?;
         }
         if stamped {
             // A table without its time can be read; only writers need it.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
 use lakebed_model::{Instant, TableName};
+use lakebed_plan::Layout;
 
 use crate::{
     Lake, LayoutError, Replacement, TableSnapshot,
@@ -31,7 +32,8 @@ pub enum AlterOutcome {
     },
 }
 
-/// Sets a table's clustering columns; the empty list is `CLUSTER BY NONE`.
+/// Sets a table's clustering columns; the empty list is `CLUSTER BY NONE`. Cuts stay only where the
+/// columns do.
 ///
 /// # Errors
 /// Fails as [`ddl::resolved`], when the lake fails, or when other writers keep winning.
@@ -42,6 +44,19 @@ pub async fn alter_clustering(
     now: Instant,
 ) -> Result<AlterOutcome, LayoutError> {
     alter(lake, table, |snapshot| ddl::alter_actions(snapshot, cluster_by, now.epoch_ms())).await
+}
+
+/// Sets a table's clustering columns and their weighted cuts, none without parts.
+///
+/// # Errors
+/// Fails as [`ddl::layout_actions`], when the lake fails, or when other writers keep winning.
+pub async fn alter_layout(
+    lake: &dyn Lake,
+    table: &TableName,
+    layout: &Layout,
+    now: Instant,
+) -> Result<AlterOutcome, LayoutError> {
+    alter(lake, table, |snapshot| ddl::layout_actions(snapshot, layout, now.epoch_ms())).await
 }
 
 /// Sets table properties.
@@ -87,4 +102,103 @@ async fn alter(
         }
     }
     Err(LayoutError::TooManyConflicts { table: table.to_string(), attempts: MAX_ATTEMPTS })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::Future,
+        pin::pin,
+        task::{Context, Poll, Waker},
+    };
+
+    use lakebed_model::{Instant, TableName};
+    use lakebed_plan::Layout;
+
+    use super::{AlterOutcome, alter_clustering, alter_layout};
+    use crate::{Lake, action::Action, ddl, testing::FakeLake};
+
+    /// The fake lake never waits, so a future is ready when first polled.
+    fn ready<F: Future>(future: F) -> F::Output {
+        match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(output) => output,
+            Poll::Pending => panic!("the fake lake waited"),
+        }
+    }
+
+    fn names(columns: &[&str]) -> Vec<String> {
+        columns.iter().map(|column| (*column).to_owned()).collect()
+    }
+
+    fn cut(lake: &FakeLake, columns: &[&str], parts: &[u32]) -> AlterOutcome {
+        let layout = Layout::cut(names(columns), parts.to_vec());
+        let now = Instant::from_epoch_ms(1);
+        ready(alter_layout(lake, &TableName::new("t"), &layout, now)).unwrap()
+    }
+
+    fn cluster(lake: &FakeLake, columns: &[&str]) -> AlterOutcome {
+        let now = Instant::from_epoch_ms(1);
+        ready(alter_clustering(lake, &TableName::new("t"), &names(columns), now)).unwrap()
+    }
+
+    /// The declared layout, and the domains that the newest commit states.
+    #[track_caller]
+    fn check(lake: &FakeLake, layout: &str, domains: &[&str]) {
+        let table = TableName::new("t");
+        assert_eq!(ready(lake.snapshot(&table)).unwrap().layout().to_string(), layout);
+        let newest = ready(lake.commits_since(&table, lake.version() - 1)).unwrap();
+        let stated: Vec<String> = newest[0]
+            .actions
+            .iter()
+            .filter_map(|action| match action {
+                Action::DomainMetadata(domain) if domain.removed => {
+                    Some(format!("−{}", domain.domain))
+                }
+                Action::DomainMetadata(domain) => Some(domain.domain.clone()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(stated, domains);
+    }
+
+    #[test]
+    fn cuts_come_with_their_columns_and_go_with_them() {
+        let lake = FakeLake::new(&["a"], vec![]);
+        cut(&lake, &["a", "b"], &[5, 2]);
+        check(
+            &lake,
+            "clustered by (a in 5 parts, b in 2)",
+            &["delta.clustering", "lakebed.layout"],
+        );
+        assert_eq!(cut(&lake, &["a", "b"], &[5, 2]), AlterOutcome::Unchanged { version: 1 });
+        cut(&lake, &["a", "b"], &[6, 2]);
+        check(&lake, "clustered by (a in 6 parts, b in 2)", &["lakebed.layout"]);
+        assert_eq!(cluster(&lake, &["a", "b"]), AlterOutcome::Unchanged { version: 2 });
+        cluster(&lake, &["b", "a"]);
+        check(&lake, "clustered by (a in 6 parts, b in 2)", &["delta.clustering"]);
+        cluster(&lake, &["b", "s"]);
+        check(&lake, "clustered by (b, s)", &["delta.clustering", "−lakebed.layout"]);
+        cluster(&lake, &["b", "a"]);
+        check(&lake, "clustered by (b, a)", &["delta.clustering"]);
+        cut(&lake, &["a", "b"], &[6, 2]);
+        check(
+            &lake,
+            "clustered by (a in 6 parts, b in 2)",
+            &["delta.clustering", "lakebed.layout"],
+        );
+        cut(&lake, &["a", "b"], &[]);
+        check(&lake, "clustered by (a, b)", &["−lakebed.layout"]);
+        cut(&lake, &["a", "b"], &[6, 2]);
+        cluster(&lake, &[]);
+        check(&lake, "no layout", &["delta.clustering", "−lakebed.layout"]);
+    }
+
+    #[test]
+    fn cuts_left_behind_by_another_engines_columns_go_with_the_next_change() {
+        let lake = FakeLake::new(&["a"], vec![]);
+        cut(&lake, &["a", "b"], &[5, 2]);
+        lake.rival(2, vec![Action::DomainMetadata(ddl::domain(&names(&["s"])))]);
+        cluster(&lake, &["b"]);
+        check(&lake, "clustered by (b)", &["delta.clustering", "−lakebed.layout"]);
+    }
 }

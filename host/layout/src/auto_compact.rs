@@ -171,7 +171,7 @@ fn work(snapshot: &TableSnapshot, options: &WriteOptions) -> Work {
 fn choose(snapshot: &TableSnapshot, policy: Policy) -> Selection {
     let keys = snapshot.cluster_by();
     let is_ours = |file: &&AddFile| {
-        keys.is_empty() || zcube::membership(file, &keys) == Membership::Unclustered
+        keys.is_empty() || zcube::membership(file, &keys, None) == Membership::Unclustered
     };
     let mut small: Vec<(u64, &AddFile)> = snapshot
         .files

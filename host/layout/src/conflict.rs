@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 
 use crate::{
     action::{Action, FileKey},
+    cuts,
     ddl::DOMAIN,
     lake::Commit,
 };
@@ -83,6 +84,9 @@ fn judge_action(intent: &Intent, action: &Action, version: u64) -> Verdict {
         Action::Metadata(_) => abort("changed the table's metadata"),
         Action::DomainMetadata(domain) if domain.domain == DOMAIN => {
             abort("changed the clustering columns")
+        }
+        Action::DomainMetadata(domain) if domain.domain == cuts::DOMAIN => {
+            abort("changed the cuts of the clustering columns")
         }
         Action::Remove(remove) if is_input(intent, &remove.path) => Verdict::Replan { version },
         Action::Add(add) if is_input(intent, &add.path) => {
@@ -186,6 +190,7 @@ mod tests {
             ("protocol", vec![protocol], "abort", "abort"),
             ("metadata", vec![Action::Metadata(json!({}))], "abort", "abort"),
             ("clustering columns", vec![domain("delta.clustering")], "abort", "abort"),
+            ("cuts", vec![domain("lakebed.layout")], "abort", "abort"),
             ("other domain", vec![domain("lakebed.cuts")], "clear", "clear"),
             ("transaction id", vec![Action::Transaction(json!({}))], "clear", "clear"),
             ("commit info", vec![Action::CommitInfo(json!({}))], "clear", "clear"),

@@ -4,12 +4,14 @@
 //! `domainMetadata`, the columns in the domain `delta.clustering` as an array of name paths.
 
 use arrow::datatypes::{DataType, FieldRef, Fields, Schema};
+use lakebed_plan::Layout;
 use serde_json::{Value, json};
 
 use crate::{
     LayoutError, TableSnapshot,
     action::{Action, DomainMetadata, Protocol},
     columns::{column_type, join_name, leaves, parse_list, split_name},
+    cuts::{self, Cuts},
 };
 
 /// The metadata domain that holds the clustering columns.
@@ -272,7 +274,7 @@ pub fn is_orderable(data_type: &DataType) -> bool {
 /// Builds the actions of `ALTER TABLE … CLUSTER BY (…)` or, with no columns, `CLUSTER BY NONE`.
 ///
 /// Nothing is rewritten: files keep their layout until the next OPTIMIZE. Returns no actions when
-/// the table has these columns already.
+/// the table has these columns already. Cuts of the same columns stay, others are taken away.
 ///
 /// # Errors
 /// As [`resolved`].
@@ -281,18 +283,49 @@ pub fn alter_actions(
     cluster_by: &[String],
     timestamp: i64,
 ) -> Result<Vec<Action>, LayoutError> {
-    let cluster_by = &resolved(snapshot, cluster_by)?;
+    let cluster_by = resolved(snapshot, cluster_by)?;
+    let cuts = snapshot.cuts().filter(|cuts| cuts.fit(&cluster_by));
+    Ok(changes(snapshot, &cluster_by, cuts, timestamp))
+}
+
+/// Builds the actions that give a table a layout, with cuts or without.
+///
+/// # Errors
+/// As [`resolved`] and [`Cuts::checked`].
+pub fn layout_actions(
+    snapshot: &TableSnapshot,
+    layout: &Layout,
+    timestamp: i64,
+) -> Result<Vec<Action>, LayoutError> {
+    let cluster_by = resolved(snapshot, &layout.cluster_by)?;
+    let cuts = Cuts::checked(snapshot.table.as_str(), &cluster_by, &layout.cuts)?;
+    Ok(changes(snapshot, &cluster_by, cuts, timestamp))
+}
+
+fn changes(
+    snapshot: &TableSnapshot,
+    cluster_by: &[String],
+    cuts: Option<Cuts>,
+    timestamp: i64,
+) -> Vec<Action> {
     let before = snapshot.cluster_by();
-    if before == *cluster_by {
-        return Ok(Vec::new());
+    let cuts_before = snapshot.cuts();
+    if before == cluster_by && cuts_before == cuts {
+        return Vec::new();
+    }
+    let mut parameters = json!({
+        "oldClusteringColumns": before.join(","),
+        "newClusteringColumns": cluster_by.join(","),
+    });
+    if cuts_before != cuts {
+        let tag = |cuts: &Option<Cuts>| cuts.as_ref().map_or_else(|| "[]".to_owned(), Cuts::tag);
+        parameters["oldCuts"] = tag(&cuts_before).into();
+        parameters["newCuts"] = tag(&cuts).into();
     }
     let mut actions = vec![Action::CommitInfo(json!({
         "timestamp": timestamp,
         "operation": "CLUSTER BY",
-        "operationParameters": {
-            "oldClusteringColumns": before.join(","),
-            "newClusteringColumns": cluster_by.join(","),
-        },
+        "operationParameters": parameters,
         "readVersion": snapshot.version,
         "isolationLevel": "Serializable",
         "isBlindAppend": false,
@@ -302,12 +335,25 @@ pub fn alter_actions(
     if let Some(protocol) = upgraded_protocol(&snapshot.protocol) {
         actions.push(Action::Protocol(protocol));
     }
-    actions.push(Action::DomainMetadata(domain(&physical_names(snapshot, cluster_by))));
-    Ok(actions)
+    if before != cluster_by {
+        actions.push(Action::DomainMetadata(domain(&physical_names(snapshot, cluster_by))));
+    }
+    match (cuts, &snapshot.cuts_domain) {
+        (Some(cuts), stored) => {
+            let made = cuts.domain(snapshot);
+            let is_new = stored.as_ref() != Some(&made);
+            actions.extend(is_new.then_some(Action::DomainMetadata(made)));
+        }
+        (None, Some(stored)) if !stored.removed => {
+            actions.push(Action::DomainMetadata(cuts::tombstone(stored)));
+        }
+        (None, _) => {}
+    }
+    actions
 }
 
-/// The domain holds physical names: they outlive a rename.
-fn physical_names(snapshot: &TableSnapshot, cluster_by: &[String]) -> Vec<String> {
+/// Domains hold physical names: they outlive a rename.
+pub(crate) fn physical_names(snapshot: &TableSnapshot, cluster_by: &[String]) -> Vec<String> {
     let mapping = snapshot.column_mapping();
     let physical = |name: &String| {
         mapping.physical_path(&snapshot.schema, &split_name(name)).map(|path| join_name(&path))

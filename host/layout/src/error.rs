@@ -25,6 +25,18 @@ pub enum LayoutError {
         /// The column.
         column: String,
     },
+    /// Cuts that are not those of the clustering columns.
+    #[error(
+        "cut table `{table}` by ({columns}) into {parts:?} parts: expected one number above 0 for each of two to four columns"
+    )]
+    Cuts {
+        /// The table.
+        table: String,
+        /// The numbers of parts.
+        parts: Vec<u32>,
+        /// The clustering columns.
+        columns: String,
+    },
     /// The column does not exist.
     #[error(
         "cluster table `{table}` by `{column}` [DELTA_COLUMN_NOT_FOUND_IN_SCHEMA]: the table has no such column; it has {known}"

@@ -10,8 +10,9 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BloomFilter, ColumnMapping, IteratorTask,
+    BloomFilter, ColumnMapping, IteratorTask, TableSnapshot,
     action::{AddFile, DeletionVector},
+    cuts::Cuts,
 };
 
 /// How rows are put in order before they are cut into files.
@@ -32,9 +33,26 @@ pub enum RowOrder {
         /// Bits of each coordinate.
         bits: u32,
     },
+    /// By weighted cuts over the ranks of two to four columns, nulls first. Files end where cells do
+    /// ([`lakebed_plan::cuts`]).
+    Cuts {
+        /// The columns, the outermost first.
+        keys: Vec<String>,
+        /// Parts of each, which are scaled to the task's files.
+        parts: Vec<u32>,
+    },
 }
 
 impl RowOrder {
+    /// Chooses the order for a table: by its cuts, else by its clustering columns.
+    #[must_use]
+    pub fn for_table(snapshot: &TableSnapshot) -> Self {
+        match snapshot.cuts() {
+            Some(Cuts { columns: keys, parts }) => Self::Cuts { keys, parts },
+            None => Self::for_keys(&snapshot.cluster_by()),
+        }
+    }
+
     /// Chooses the order for clustering columns: none, one or several.
     #[must_use]
     pub fn for_keys(keys: &[String]) -> Self {
@@ -51,7 +69,7 @@ impl RowOrder {
         match self {
             Self::Unordered => Vec::new(),
             Self::Plain { key } => vec![key.clone()],
-            Self::Hilbert { keys, .. } => keys.clone(),
+            Self::Hilbert { keys, .. } | Self::Cuts { keys, .. } => keys.clone(),
         }
     }
 }
@@ -114,7 +132,7 @@ pub struct RewriteTask {
     pub inputs: Vec<InputFile>,
     /// The order of the rows.
     pub order: RowOrder,
-    /// How many files to write, of equal rows.
+    /// How many files to write, of equal rows, or of a cell each where rows are cut.
     pub target_files: u64,
     /// Columns whose statistics every file must carry, besides the leading ones.
     pub stats_columns: Vec<String>,

@@ -2,7 +2,7 @@
 //!
 //! Everything here but [`optimize`], [`auto_compact()`], [`alter_clustering`] and the traits [`Lake`] and [`Executor`]
 //! is pure: [`select()`] chooses files with a reason each, [`curve`] orders rows, [`zcube`] stamps
-//! files, [`conflict`] judges what concurrent commits mean for ours. This crate never sees an
+//! files, [`cuts`] keeps how they are cut, [`conflict`] judges what concurrent commits mean for ours. This crate never sees an
 //! object store, a Parquet file or a query engine.
 //!
 //! Spans: `optimize{table}`, with one `info` line per commit, `debug` per selected file and `warn`
@@ -18,6 +18,7 @@ mod commit;
 mod compaction;
 pub mod conflict;
 pub mod curve;
+pub mod cuts;
 pub mod ddl;
 mod error;
 mod executor;
@@ -46,7 +47,7 @@ mod vacuum_tests;
 mod writes;
 pub mod zcube;
 
-pub use alter::{AlterOutcome, alter_clustering, set_properties};
+pub use alter::{AlterOutcome, alter_clustering, alter_layout, set_properties};
 pub use auto_compact::{AutoCompact, AutoCompaction, auto_compact};
 pub use bloom::BloomFilter;
 pub use columns::ColumnMapping;

@@ -6,7 +6,10 @@
 //! 4. Whatever does not end in a commit deletes its files. A crash leaves orphans, which no reader
 //!    sees and VACUUM removes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+};
 
 use lakebed_model::{Bytes, Instant, TableName};
 use serde_json::{Value, json};
@@ -91,7 +94,11 @@ pub async fn optimize(
     options: &OptimizeOptions,
 ) -> Result<OptimizeReport, LayoutError> {
     let mut report = OptimizeReport { table: table.clone(), version: 0, bins: Vec::new() };
+    let warned = AtomicBool::new(false);
     let choose = |snapshot: &TableSnapshot| -> Result<Work, LayoutError> {
+        if let Some(reason) = snapshot.ignored_cuts().filter(|_| !warned.swap(true, Relaxed)) {
+            tracing::warn!(%table, "the cuts of the table are ignored: {reason}");
+        }
         let target = snapshot.target_file_size(options.default_file_size);
         let policy = SelectionPolicy {
             settings: options.settings,

@@ -7,12 +7,13 @@ use std::{
 };
 
 use lakebed_model::{Bytes, Instant, TableName};
+use lakebed_plan::Layout;
 use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_oneof, proptest};
 
 use crate::{
     ClusteringSettings, OptimizeOptions, OptimizeReport,
     action::AddFile,
-    optimize, sizing,
+    alter_layout, cuts, optimize, sizing,
     testing::{FakeLake, clustered_file, plain_file, with_deletions, with_ranges},
     zcube,
 };
@@ -36,10 +37,13 @@ fn run_sized(
         settings,
         now: Instant::from_epoch_ms(1),
     };
-    let table = TableName::new("t");
-    let mut future = pin!(optimize(lake, lake, &table, &options));
-    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(report) => report.unwrap(),
+    ready(optimize(lake, lake, &TableName::new("t"), &options)).unwrap()
+}
+
+/// The fake lake never waits, so a future is ready when first polled.
+fn ready<F: Future>(future: F) -> F::Output {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
         Poll::Pending => panic!("the fake lake waited"),
     }
 }
@@ -57,6 +61,7 @@ struct Shape {
     mib: u64,
     deleted: i64,
     ranges: Option<[(i64, i64); 2]>,
+    is_cut: bool,
 }
 
 fn shape() -> impl Strategy<Value = Shape> {
@@ -77,6 +82,7 @@ fn shape() -> impl Strategy<Value = Shape> {
                 mib,
                 deleted,
                 ranges: (bounds > 30).then_some([a, b]),
+                is_cut: bounds % 2 == 0,
             },
         )
 }
@@ -99,6 +105,9 @@ fn file(index: usize, shape: &Shape) -> AddFile {
         file = with_deletions(file, shape.deleted);
     }
     let tags = file.tags.get_or_insert_default();
+    if shape.is_cut {
+        tags.insert(cuts::TAG.to_owned(), Some(r#"[["b",5],["a",2]]"#.to_owned()));
+    }
     if let Some(rewrite) = shape.rewrite {
         tags.insert(zcube::REWRITE.to_owned(), Some(format!("r{rewrite}")));
     }
@@ -129,13 +138,17 @@ proptest! {
         shapes in proptest::collection::vec(shape(), 0..60),
         later in proptest::collection::vec(shape(), 1..10),
         keys in 0..3_usize,
-        full in any::<bool>(),
+        (full, cut) in any::<(bool, bool)>(),
         settings in settings(),
     ) {
         let keys = [&[][..], &["a"], &["a", "b"]][keys];
         let full = full && !keys.is_empty();
         let files = shapes.iter().enumerate().map(|(index, shape)| file(index, shape)).collect();
         let lake = FakeLake::new(keys, files);
+        if cut && keys.len() == 2 {
+            let layout = Layout::cut(vec!["b".to_owned(), "a".to_owned()], vec![5, 2]);
+            ready(alter_layout(&lake, &TableName::new("t"), &layout, Instant::from_epoch_ms(1))).unwrap();
+        }
         for round in 0..3 {
             let before = (live_rows(&lake), lake.version());
             let first = run(&lake, full, settings);

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use arrow::datatypes::SchemaRef;
 use lakebed_model::{Bytes, TableName};
+use lakebed_plan::Layout;
 
 use crate::{
     ColumnMapping, FileReader, LayoutError, RowTrackingColumns,
     action::{AddFile, DomainMetadata, Protocol},
+    cuts::{self, Cuts},
 };
 
 /// Delta's default for `delta.checkpointInterval`.
@@ -34,6 +36,8 @@ pub struct TableSnapshot {
     pub partition_columns: Vec<String>,
     /// The `delta.clustering` domain, when the table has one.
     pub clustering: Option<DomainMetadata>,
+    /// The domain with the table's weighted cuts, when there is one ([`crate::cuts`]).
+    pub cuts_domain: Option<DomainMetadata>,
     /// `inCommitTimestamp` of this version, where the table has such timestamps.
     pub in_commit_timestamp: Option<i64>,
     /// Highest row id given out, where the table tracks rows.
@@ -49,6 +53,30 @@ impl TableSnapshot {
     #[must_use]
     pub fn cluster_by(&self) -> Vec<String> {
         self.clustering.as_ref().map(crate::ddl::parse_domain).unwrap_or_default()
+    }
+
+    /// Returns the weighted cuts that rewrites follow: those stored, when they are cuts of the
+    /// clustering columns.
+    #[must_use]
+    pub fn cuts(&self) -> Option<Cuts> {
+        cuts::read(self)?.ok()
+    }
+
+    /// Says why the cuts that the table stores are not followed, if so: fits after "the cuts are
+    /// ignored:".
+    #[must_use]
+    pub fn ignored_cuts(&self) -> Option<String> {
+        cuts::read(self)?.err()
+    }
+
+    /// Returns the layout that the table declares.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        let layout = match self.cuts() {
+            Some(Cuts { columns, parts }) => Layout::cut(columns, parts),
+            None => Layout::clustered(self.cluster_by()),
+        };
+        Layout { partition_by: self.partition_columns.clone(), ..layout }
     }
 
     /// Tells whether a property is `true`.

@@ -4,7 +4,7 @@ use lakebed_model::{Bytes, Instant};
 
 use crate::{
     Executor, FileReader, InputFile, Lake, LayoutError, RewriteOutput, RewriteTask, RowOrder,
-    TableSnapshot, action::AddFile, commit::discard_output, ddl, sizing, zcube,
+    TableSnapshot, action::AddFile, commit::discard_output, cuts, ddl, sizing, zcube,
 };
 
 /// Describes a file to an executor.
@@ -40,13 +40,14 @@ pub(crate) fn rewrite_task<'f>(
     let file_prefix = lake.unique_id();
     let mut tags = cube.as_deref().map(|cube| zcube::tags(cube, &cluster_by)).unwrap_or_default();
     tags.insert(zcube::REWRITE.to_owned(), file_prefix.clone());
+    tags.extend(snapshot.cuts().map(|cuts| (cuts::TAG.to_owned(), cuts.tag())));
     tags.insert(sizing::PLANNED_BYTES.to_owned(), bytes.div_ceil(target_files).to_string());
     RewriteTask {
         table: snapshot.table.to_string(),
         location: snapshot.location.clone(),
         version: snapshot.version,
         inputs,
-        order: RowOrder::for_keys(&cluster_by),
+        order: RowOrder::for_table(snapshot),
         target_files,
         indexed_columns: stats.leading,
         stats_columns: stats.named,

@@ -13,7 +13,7 @@ use crate::{
     Commit, Executor, ExecutorError, Lake, LakeFault, PutOutcome, RewriteOutput, RewriteTask,
     TableSnapshot,
     action::{Action, AddFile, DeletionVector, Protocol},
-    ddl, sizing, zcube,
+    cuts, ddl, sizing, zcube,
 };
 
 /// A call of [`Lake`] that a [`FakeLake`] can fail, or die after.
@@ -162,10 +162,14 @@ impl Lake for FakeLake {
         let state = self.state();
         let mut taken = snapshot(&[], replay(&state.log));
         taken.version = u64::try_from(state.log.len()).unwrap_or(0).saturating_sub(1);
-        taken.clustering = state.log.iter().flatten().rev().find_map(|action| match action {
-            Action::DomainMetadata(domain) if domain.domain == ddl::DOMAIN => Some(domain.clone()),
-            _ => None,
-        });
+        let newest = |name: &str| {
+            state.log.iter().flatten().rev().find_map(|action| match action {
+                Action::DomainMetadata(domain) if domain.domain == name => Some(domain.clone()),
+                _ => None,
+            })
+        };
+        taken.clustering = newest(ddl::DOMAIN);
+        taken.cuts_domain = newest(cuts::DOMAIN);
         Ok(taken)
     }
 
@@ -346,6 +350,7 @@ pub fn snapshot(cluster_by: &[&str], files: Vec<AddFile>) -> TableSnapshot {
         properties: BTreeMap::new(),
         partition_columns: Vec::new(),
         clustering: Some(ddl::domain(&names(cluster_by))),
+        cuts_domain: None,
         in_commit_timestamp: None,
         row_id_high_water_mark: None,
         clock_ms: 0,

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::action::AddFile;
+use crate::{action::AddFile, cuts};
 
 /// Tag with the cube's UUID.
 pub const ZCUBE_ID: &str = "ZCUBE_ID";
@@ -35,12 +35,12 @@ pub fn tags(cube: &str, cluster_by: &[String]) -> BTreeMap<String, String> {
 pub enum Membership {
     /// No clustering implementation has touched it.
     Unclustered,
-    /// It belongs to a cube under the current columns.
+    /// It belongs to a cube under the current columns and cuts.
     Current {
         /// The cube.
         cube: String,
     },
-    /// It belongs to a cube made under other columns.
+    /// It belongs to a cube made under other columns or other cuts.
     Stale,
     /// Another implementation clustered it: ours may touch it only when asked for everything.
     OtherProvider {
@@ -49,9 +49,10 @@ pub enum Membership {
     },
 }
 
-/// Classifies a file. The order of the columns does not matter.
+/// Classifies a file. The order of the columns does not matter; `cuts` is the tag of the table's cuts,
+/// where it has some.
 #[must_use]
-pub fn membership(file: &AddFile, cluster_by: &[String]) -> Membership {
+pub fn membership(file: &AddFile, cluster_by: &[String], cuts: Option<&str>) -> Membership {
     if let Some(provider) = file.clustering_provider.as_deref().filter(|p| *p != PROVIDER) {
         return Membership::OtherProvider { provider: provider.to_owned() };
     }
@@ -62,5 +63,6 @@ pub fn membership(file: &AddFile, cluster_by: &[String]) -> Membership {
     let mut now = cluster_by.to_vec();
     then.sort_unstable();
     now.sort_unstable();
-    if then == now { Membership::Current { cube: cube.to_owned() } } else { Membership::Stale }
+    let is_current = then == now && file.tag(cuts::TAG) == cuts;
+    if is_current { Membership::Current { cube: cube.to_owned() } } else { Membership::Stale }
 }

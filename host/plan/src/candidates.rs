@@ -3,32 +3,47 @@
 //! A column can save bytes only if a scan asks for a range of it, directly or through a join. Of
 //! those that may be keys, the six that save most on their own remain; every set of one to four of
 //! them is a candidate, at most 56 a table. Within a set, join columns come first, best edge first,
-//! then filter columns, most frequent first.
+//! then filter columns, most frequent first. The sets of two or three that promise most are
+//! candidates with weighted cuts as well.
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
 use lakebed_graph::JoinGraph;
 
-use crate::{BenefitEstimate, LoggedScan, TableEvidence, benefit::WhatIf};
+use crate::{
+    BenefitEstimate, Layout, LoggedScan, TableEvidence,
+    benefit::{Guess, WhatIf},
+    even::SIMULATION_ERROR,
+};
 
 /// Clustering keys a table may have (the protocol's own limit is the product's: four).
 pub const MAX_KEYS: usize = 4;
 /// Columns of a table that sets are made of.
 pub const MAX_INTERESTING_COLUMNS: usize = 6;
 
+/// Sets of keys that are simulated with cuts.
+const MAX_SETS_TO_CUT: usize = 10;
 /// Share of a set's value that one more key must add: less than this is noise of the sample.
 const MIN_GAIN_OF_ANOTHER_KEY: f64 = 0.01;
 /// A column with fewer distinct values separates nothing.
 const MIN_DISTINCT_VALUES: usize = 2;
 
-/// A set of keys with what it saves and is worth.
+/// A layout with what it saves and is worth.
 #[derive(Debug, Clone)]
 pub(crate) struct Candidate {
-    pub(crate) keys: Vec<String>,
+    pub(crate) layout: Layout,
     pub(crate) estimate: BenefitEstimate,
     /// Mean over the table's statements of the share of a statement's bytes that goes away.
     pub(crate) mean_share: f64,
+    /// Bytes of the table that scans would not read, whatever they read now.
+    pub(crate) skipped_bytes: f64,
     pub(crate) npv: f64,
+}
+
+impl Candidate {
+    pub(crate) fn keys(&self) -> &[String] {
+        &self.layout.cluster_by
+    }
 }
 
 /// A column that was looked at and left out.
@@ -124,8 +139,8 @@ pub(crate) fn key_sets(columns: &[String]) -> Vec<Vec<String>> {
 pub(crate) fn without_superfluous(candidates: Vec<Candidate>) -> Vec<Candidate> {
     let is_superfluous = |candidate: &Candidate| {
         candidates.iter().any(|other| {
-            other.keys.len() < candidate.keys.len()
-                && other.keys.iter().all(|key| candidate.keys.contains(key))
+            other.keys().len() < candidate.keys().len()
+                && other.keys().iter().all(|key| candidate.keys().contains(key))
                 && other.npv >= candidate.npv - MIN_GAIN_OF_ANOTHER_KEY * candidate.npv.abs()
         })
     };
@@ -133,9 +148,34 @@ pub(crate) fn without_superfluous(candidates: Vec<Candidate>) -> Vec<Candidate> 
     candidates.into_iter().zip(keep).filter_map(|(c, keep)| keep.then_some(c)).collect()
 }
 
+/// Lists layouts of weighted cuts by the sets of keys that promise most, the sets in order of their
+/// promise.
+pub(crate) fn promising_cuts(
+    what_if: &dyn WhatIf,
+    columns: &[String],
+    weights: &[f64],
+) -> Vec<Vec<Layout>> {
+    let mut sets: Vec<Vec<Guess>> = key_sets(columns)
+        .iter()
+        .map(|keys| what_if.cuts(keys, weights))
+        .filter(|guesses| !guesses.is_empty())
+        .collect();
+    sets.sort_by(|a, b| b[0].promises.total_cmp(&a[0].promises));
+    sets.truncate(MAX_SETS_TO_CUT);
+    let layouts = |guesses: Vec<Guess>| guesses.into_iter().map(|guess| guess.layout).collect();
+    sets.into_iter().map(layouts).collect()
+}
+
+/// Returns what cuts must skip more than to be worth having: what the best of some layouts skips, and
+/// the simulator's error.
+pub(crate) fn least_skipped_by_cuts(candidates: &[Candidate]) -> f64 {
+    let best = candidates.iter().map(|candidate| candidate.skipped_bytes).fold(0.0, f64::max);
+    best * (1.0 + SIMULATION_ERROR)
+}
+
 /// Predicts the savings of single columns, for ranking.
 pub(crate) fn saving_alone(what_if: &dyn WhatIf, now_bytes: f64, column: &str) -> f64 {
-    let layout = crate::Layout::clustered(vec![column.to_owned()]);
+    let layout = Layout::clustered(vec![column.to_owned()]);
     now_bytes - what_if.readings(&layout).iter().map(|reading| reading.bytes).sum::<f64>()
 }
 
@@ -189,8 +229,8 @@ fn by_edge(a: (f64, u64), b: (f64, u64)) -> Ordering {
 
 #[cfg(test)]
 mod tests {
-    use super::{Candidate, key_sets, without_superfluous};
-    use crate::BenefitEstimate;
+    use super::{Candidate, key_sets, least_skipped_by_cuts, without_superfluous};
+    use crate::{BenefitEstimate, Layout};
 
     fn names(columns: &[&str]) -> Vec<String> {
         columns.iter().map(|&column| column.to_owned()).collect()
@@ -208,21 +248,31 @@ mod tests {
         assert!(key_sets(&[]).is_empty());
     }
 
+    fn candidate(layout: Layout, worth: f64) -> Candidate {
+        let estimate = BenefitEstimate::default();
+        Candidate { layout, estimate, mean_share: 0.0, skipped_bytes: worth, npv: worth }
+    }
+
+    fn layouts(candidates: Vec<Candidate>) -> Vec<String> {
+        candidates.into_iter().map(|candidate| candidate.layout.keys()).collect()
+    }
+
     #[test]
     fn key_that_adds_only_noise_is_left_out() {
-        let candidate = |keys: &[&str], npv| Candidate {
-            mean_share: 0.0,
-            keys: names(keys),
-            estimate: BenefitEstimate::default(),
-            npv,
-        };
+        let plain = |keys: &[&str], npv| candidate(Layout::clustered(names(keys)), npv);
         let left = without_superfluous(vec![
-            candidate(&["a"], 100.0),
-            candidate(&["b"], 20.0),
-            candidate(&["a", "b"], 100.5),
-            candidate(&["a", "c"], 120.0),
+            plain(&["a"], 100.0),
+            plain(&["b"], 20.0),
+            plain(&["a", "b"], 100.5),
+            plain(&["a", "c"], 120.0),
         ]);
-        let keys: Vec<_> = left.into_iter().map(|candidate| candidate.keys).collect();
-        assert_eq!(keys, [vec!["a"], vec!["b"], vec!["a", "c"]]);
+        assert_eq!(layouts(left), ["a", "b", "a, c"]);
+    }
+
+    #[test]
+    fn cuts_must_skip_more_than_the_best_layout_without_by_the_simulators_error() {
+        let plain = |keys: &[&str], skipped| candidate(Layout::clustered(names(keys)), skipped);
+        let least = least_skipped_by_cuts(&[plain(&["a", "b"], 90.0), plain(&["a"], 100.0)]);
+        assert!((least - 103.0).abs() < 1e-9, "{least}");
     }
 }

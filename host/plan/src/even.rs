@@ -19,7 +19,7 @@ use lakebed_model::TableName;
 use crate::{LoggedScan, TableEvidence, benefit::Reading, candidates::Candidate};
 
 /// Savings closer than this share of the best are the same.
-const SIMULATION_ERROR: f64 = 0.03;
+pub(crate) const SIMULATION_ERROR: f64 = 0.03;
 /// A mean share must be larger by this part of itself to count as larger.
 const NOTICEABLE: f64 = 0.02;
 
@@ -55,24 +55,43 @@ pub(crate) fn mean_share(
 
 /// Keeps one of the candidates that save the same: the one that serves statements most evenly.
 pub(crate) fn prefer_even(candidates: Vec<Candidate>) -> Vec<Candidate> {
-    let saves = |candidate: &Candidate| candidate.estimate.expected_bytes;
-    let Some(best) = candidates.iter().max_by(|a, b| saves(a).total_cmp(&saves(b))) else {
+    let Some((best, even)) = best_and_even(&candidates) else { return candidates };
+    if even.mean_share <= best.mean_share * (1.0 + NOTICEABLE) {
         return candidates;
-    };
-    let least = saves(best) * (1.0 - SIMULATION_ERROR);
-    let even = candidates.iter().filter(|candidate| saves(candidate) >= least).max_by(|a, b| {
-        let fewer_keys = b.keys.len().cmp(&a.keys.len());
-        a.mean_share.total_cmp(&b.mean_share).then(fewer_keys)
-    });
-    let Some(even) = even.filter(|even| even.mean_share > best.mean_share * (1.0 + NOTICEABLE))
-    else {
-        return candidates;
-    };
-    let even = even.keys.clone();
+    }
+    let least = least(best);
+    let even = even.layout.clone();
     candidates
         .into_iter()
-        .filter(|candidate| saves(candidate) < least || candidate.keys == even)
+        .filter(|candidate| saves(candidate) < least || candidate.layout == even)
         .collect()
+}
+
+/// Picks one of the candidates, of those that save the same the one that serves statements most
+/// evenly.
+pub(crate) fn most_even(candidates: &[Candidate]) -> Option<&Candidate> {
+    let (best, even) = best_and_even(candidates)?;
+    let is_noticeable = even.mean_share > best.mean_share * (1.0 + NOTICEABLE);
+    Some(if is_noticeable { even } else { best })
+}
+
+fn saves(candidate: &Candidate) -> f64 {
+    candidate.estimate.expected_bytes
+}
+
+/// The least that a candidate saves which cannot be told from the best.
+fn least(best: &Candidate) -> f64 {
+    saves(best) * (1.0 - SIMULATION_ERROR)
+}
+
+fn best_and_even(candidates: &[Candidate]) -> Option<(&Candidate, &Candidate)> {
+    let best = candidates.iter().max_by(|a, b| saves(a).total_cmp(&saves(b)))?;
+    let same = candidates.iter().filter(|candidate| saves(candidate) >= least(best));
+    let even = same.max_by(|a, b| {
+        let fewer_keys = b.keys().len().cmp(&a.keys().len());
+        a.mean_share.total_cmp(&b.mean_share).then(fewer_keys)
+    });
+    Some((best, even.unwrap_or(best)))
 }
 
 #[cfg(test)]
@@ -81,20 +100,22 @@ mod tests {
 
     use super::{mean_share, prefer_even};
     use crate::{
-        LoggedScan,
+        Layout, LoggedScan,
         benefit::{BenefitEstimate, Reading},
         candidates::Candidate,
     };
 
     fn candidate(key: &str, expected_bytes: f64, mean_share: f64) -> Candidate {
         let estimate = BenefitEstimate { expected_bytes, ..BenefitEstimate::default() };
-        Candidate { keys: vec![key.to_owned()], estimate, mean_share, npv: expected_bytes }
+        let layout = Layout::clustered(vec![key.to_owned()]);
+        let skipped_bytes = expected_bytes;
+        Candidate { layout, estimate, mean_share, skipped_bytes, npv: expected_bytes }
     }
 
     #[track_caller]
     fn check(candidates: Vec<Candidate>, expected: &[&str]) {
         let kept = prefer_even(candidates);
-        let keys: Vec<&str> = kept.iter().map(|candidate| candidate.keys[0].as_str()).collect();
+        let keys: Vec<&str> = kept.iter().map(|candidate| candidate.keys()[0].as_str()).collect();
         assert_eq!(keys, expected);
     }
 

@@ -10,8 +10,10 @@ use lakebed_model::{Bytes, FileView, Literal, TableName};
 /// How a table's rows are laid out over its files. On one Delta table the two exclude each other.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Layout {
-    /// Clustering columns; their order carries no meaning to the rewriter.
+    /// Clustering columns; their order means something to the rewriter only where there are cuts.
     pub cluster_by: Vec<String>,
+    /// Parts of each clustering column ([`crate::cuts`]); empty where all have the same resolution.
+    pub cuts: Vec<u32>,
     /// Directory partition columns.
     pub partition_by: Vec<String>,
 }
@@ -20,15 +22,36 @@ impl Layout {
     /// Builds a layout clustered by these columns.
     #[must_use]
     pub const fn clustered(columns: Vec<String>) -> Self {
-        Self { cluster_by: columns, partition_by: Vec::new() }
+        Self { cluster_by: columns, cuts: Vec::new(), partition_by: Vec::new() }
     }
 
-    /// Tells whether both layouts place rows in the same way: the same sets of columns.
+    /// Builds a layout of weighted cuts: columns and their parts, the outermost first.
+    #[must_use]
+    pub const fn cut(columns: Vec<String>, parts: Vec<u32>) -> Self {
+        Self { cluster_by: columns, cuts: parts, partition_by: Vec::new() }
+    }
+
+    /// Tells whether both layouts place rows in the same way: the same sets of columns, or the same
+    /// cuts in the same order.
     #[must_use]
     pub fn is_same_as(&self, other: &Self) -> bool {
         let set = |columns: &[String]| columns.iter().cloned().collect::<BTreeSet<_>>();
-        set(&self.cluster_by) == set(&other.cluster_by)
-            && set(&self.partition_by) == set(&other.partition_by)
+        let has_same_keys = if self.cuts.is_empty() && other.cuts.is_empty() {
+            set(&self.cluster_by) == set(&other.cluster_by)
+        } else {
+            (&self.cluster_by, &self.cuts) == (&other.cluster_by, &other.cuts)
+        };
+        has_same_keys && set(&self.partition_by) == set(&other.partition_by)
+    }
+
+    /// Lists the clustering columns, with their parts where they are cut.
+    #[must_use]
+    pub fn keys(&self) -> String {
+        let mut keys = self.cluster_by.clone();
+        for (position, (key, parts)) in keys.iter_mut().zip(&self.cuts).enumerate() {
+            *key = format!("{key} in {parts}{}", if position == 0 { " parts" } else { "" });
+        }
+        keys.join(", ")
     }
 }
 
@@ -36,7 +59,7 @@ impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.cluster_by.is_empty(), self.partition_by.is_empty()) {
             (true, true) => f.write_str("no layout"),
-            (false, _) => write!(f, "clustered by ({})", self.cluster_by.join(", ")),
+            (false, _) => write!(f, "clustered by ({})", self.keys()),
             (true, false) => write!(f, "partitioned by ({})", self.partition_by.join(", ")),
         }
     }
@@ -113,7 +136,27 @@ mod tests {
 
     use lakebed_model::Literal;
 
-    use super::TableSample;
+    use super::{Layout, TableSample};
+
+    fn names(columns: &[&str]) -> Vec<String> {
+        columns.iter().map(|&column| column.to_owned()).collect()
+    }
+
+    #[test]
+    fn cuts_make_the_order_of_columns_part_of_the_layout() {
+        let (ab, ba) = (names(&["a", "b"]), names(&["b", "a"]));
+        assert!(Layout::clustered(ab.clone()).is_same_as(&Layout::clustered(ba.clone())));
+        let cut = Layout::cut(ab.clone(), vec![25, 4]);
+        assert_eq!(cut.to_string(), "clustered by (a in 25 parts, b in 4)");
+        assert!(cut.is_same_as(&cut.clone()));
+        for other in [
+            Layout::clustered(ab.clone()),
+            Layout::cut(ba, vec![4, 25]),
+            Layout::cut(ab, vec![24, 4]),
+        ] {
+            assert!(!cut.is_same_as(&other) && !other.is_same_as(&cut), "{other}");
+        }
+    }
 
     #[test]
     fn thinning_keeps_rows_together() {

@@ -28,10 +28,10 @@ impl Story<'_> {
     /// Says why a candidate is taken.
     pub(crate) fn because(&self, chosen: &Candidate) -> String {
         let mut reasons: Vec<String> = Vec::new();
-        for key in &chosen.keys {
+        for key in chosen.keys() {
             reasons.extend(self.join_reason(key));
         }
-        for key in &chosen.keys {
+        for key in chosen.keys() {
             reasons.extend(self.range_reason(key));
         }
         if let Some(first) = reasons.first_mut() {
@@ -44,7 +44,7 @@ impl Story<'_> {
             "cluster {} by ({}): {}; {}, which saves {} per window ({} to {}); the rewrite of {} \
              pays for itself after {queries} {}",
             self.table,
-            chosen.keys.join(", "),
+            chosen.layout.keys(),
             listed(&reasons),
             self.reading(saved),
             Bytes::from_f64(saved.expected_bytes),
@@ -112,7 +112,7 @@ impl Story<'_> {
         let other = format!(
             "saves {} per window, ({}) saves {}",
             signed(candidate.estimate.expected_bytes),
-            chosen.keys.join(", "),
+            chosen.layout.keys(),
             signed(chosen.estimate.expected_bytes),
         );
         let is_better = candidate.npv > chosen.npv;
@@ -124,7 +124,7 @@ impl Story<'_> {
                 100.0 * candidate.mean_share,
             );
         }
-        if is_better && candidate.keys.len() > chosen.keys.len() {
+        if is_better && candidate.keys().len() > chosen.keys().len() {
             format!("{other} with fewer keys: the difference is within the sample's noise")
         } else {
             other

@@ -50,5 +50,6 @@ fn canonical_text(plan: &LayoutPlan) -> String {
 }
 
 fn layout_text(layout: &Layout) -> String {
-    format!("{:?}/{:?}", layout.cluster_by, layout.partition_by)
+    let cuts = if layout.cuts.is_empty() { String::new() } else { format!("/{:?}", layout.cuts) };
+    format!("{:?}/{:?}{cuts}", layout.cluster_by, layout.partition_by)
 }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
+use lakebed_layout::cuts::Cuts;
 use lakebed_model::Bytes;
 use lakebed_plan::PlannedAction;
 use serde::Serialize;
@@ -50,6 +51,7 @@ struct ApplyView {
 struct AppliedView {
     table: String,
     cluster_by: Vec<String>,
+    cuts: Vec<u32>,
     version: Option<u64>,
     files_in: u64,
     files_out: u64,
@@ -125,16 +127,19 @@ fn read_plan(path: Option<&std::path::Path>) -> Result<PlanView, Error> {
 /// A plan may have been edited by hand.
 fn check_layouts(actions: &[PlannedAction]) -> Result<(), Error> {
     for action in actions {
+        let table = &action.table;
         let fault = if action.to.cluster_by.is_empty() {
             "has no clustering columns"
         } else if !action.to.partition_by.is_empty() {
             "partitions, which a clustered table cannot be"
+        } else if Cuts::checked(table.as_str(), &action.to.cluster_by, &action.to.cuts).is_err() {
+            "has other cuts than one number above 0 for each of two to four columns"
         } else {
             continue;
         };
         return Err(Error::Usage {
-            what: format!("apply the plan to table `{}`: its layout {fault}", action.table),
-            help: "set cluster_by of the action's `to`, or plan again".to_owned(),
+            what: format!("apply the plan to table `{table}`: its layout {fault}"),
+            help: "set cluster_by and cuts of the action's `to`, or plan again".to_owned(),
         });
     }
     Ok(())
@@ -144,8 +149,17 @@ fn check_layouts(actions: &[PlannedAction]) -> Result<(), Error> {
 fn spark_sql(action: &PlannedAction) -> [String; 3] {
     let columns: Vec<String> = action.to.cluster_by.iter().map(|column| quoted(column)).collect();
     let table = quoted(action.table.as_str());
+    // A comment of a statement, not a statement of its own, which Spark would refuse.
+    let note = if action.to.cuts.is_empty() {
+        String::new()
+    } else {
+        format!(
+            "-- planned as ({}); Spark cannot cut and gives all columns the same resolution\n",
+            action.to.keys()
+        )
+    };
     [
-        format!("ALTER TABLE {table} CLUSTER BY ({})", columns.join(", ")),
+        format!("{note}ALTER TABLE {table} CLUSTER BY ({})", columns.join(", ")),
         format!("OPTIMIZE {table} FULL"),
         format!("ANALYZE TABLE {table} COMPUTE STATISTICS"),
     ]
@@ -163,6 +177,7 @@ fn print_dry_run(
             .map(|(action, size)| AppliedView {
                 table: action.table.to_string(),
                 cluster_by: action.to.cluster_by.clone(),
+                cuts: action.to.cuts.clone(),
                 version: None,
                 files_in: 0,
                 files_out: 0,
@@ -183,6 +198,7 @@ impl From<&AppliedAction> for AppliedView {
         Self {
             table: applied.action.table.to_string(),
             cluster_by: applied.action.to.cluster_by.clone(),
+            cuts: applied.action.to.cuts.clone(),
             version: Some(applied.optimized.version),
             files_in: bins.iter().map(|bin| bin.files_in).sum(),
             files_out: bins.iter().map(|bin| bin.files_out).sum(),
@@ -198,7 +214,7 @@ fn print_applied(applied: &[AppliedAction], output: &mut Output) -> Result<(), E
             let view = AppliedView::from(one);
             vec![
                 view.table,
-                view.cluster_by.join(", "),
+                one.action.to.keys(),
                 view.files_in.to_string(),
                 view.files_out.to_string(),
                 rewritten_bytes(&one.optimized).to_string(),

@@ -81,7 +81,7 @@ pub(super) fn print_plan(plan: &LayoutPlan, output: &mut Output) -> Result<(), E
         output.line(format!("• {}", action.because))?;
     }
     for rejection in &plan.rejected {
-        let keys = rejection.to.cluster_by.join(", ");
+        let keys = rejection.to.keys();
         let keys = if keys.is_empty() { String::new() } else { format!(" by ({keys})") };
         output.line(format!("– not {}{keys}: {}", rejection.table, rejection.why))?;
     }

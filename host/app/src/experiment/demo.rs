@@ -128,6 +128,7 @@ pub async fn run(
                 table: action.table.to_string(),
                 from: action.from.cluster_by.clone(),
                 to: action.to.cluster_by.clone(),
+                cuts: action.to.cuts.clone(),
             })
             .collect(),
         compaction,
@@ -181,11 +182,13 @@ async fn tables(
     for name in TABLES {
         let table = TableName::new(name);
         let snapshot = pipeline.lake.snapshot(&table).await?;
+        let layout = snapshot.layout();
         let action = applied.iter().find(|one| one.action.table == table);
         let rejected = plan.rejected.iter().find(|rejection| rejection.table == table);
         views.push(DemoTableView {
             table: name.to_owned(),
-            cluster_by: snapshot.cluster_by(),
+            cluster_by: layout.cluster_by,
+            cuts: layout.cuts,
             files: u64::try_from(snapshot.files.len()).unwrap_or(u64::MAX),
             bytes: snapshot.bytes().0,
             rewritten_bytes: action.map_or(0, |one| rewritten_bytes(&one.optimized).0),

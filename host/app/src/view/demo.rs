@@ -34,6 +34,8 @@ pub struct DemoTableView {
     pub table: String,
     /// Its clustering columns.
     pub cluster_by: Vec<String>,
+    /// Parts of each; empty where all have the same resolution.
+    pub cuts: Vec<u32>,
     /// Its live files.
     pub files: u64,
     /// Their bytes.
@@ -95,6 +97,8 @@ pub struct DemoReplanView {
     pub from: Vec<String>,
     /// Its columns in the new plan.
     pub to: Vec<String>,
+    /// Parts of each in the new plan; empty where all have the same resolution.
+    pub cuts: Vec<u32>,
 }
 
 /// The demo's compaction.

@@ -14,19 +14,26 @@ use super::{PluginView, WindowView};
 pub struct LayoutView {
     /// Clustering columns.
     pub cluster_by: Vec<String>,
+    /// Parts of each clustering column; empty where all have the same resolution.
+    #[serde(default)]
+    pub cuts: Vec<u32>,
     /// Partition columns.
     pub partition_by: Vec<String>,
 }
 
 impl From<&Layout> for LayoutView {
     fn from(layout: &Layout) -> Self {
-        Self { cluster_by: layout.cluster_by.clone(), partition_by: layout.partition_by.clone() }
+        Self {
+            cluster_by: layout.cluster_by.clone(),
+            cuts: layout.cuts.clone(),
+            partition_by: layout.partition_by.clone(),
+        }
     }
 }
 
 impl From<LayoutView> for Layout {
     fn from(view: LayoutView) -> Self {
-        Self { cluster_by: view.cluster_by, partition_by: view.partition_by }
+        Self { cluster_by: view.cluster_by, cuts: view.cuts, partition_by: view.partition_by }
     }
 }
 

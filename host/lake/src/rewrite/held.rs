@@ -14,6 +14,7 @@ use arrow::{
 use lakebed_layout::ordinal::Ordinals;
 
 use super::keys::RowKeys;
+use crate::write::equal_parts;
 
 /// Keys of a range that one thread sorts: about what its second-level cache holds.
 const RANGE_ROWS: usize = 1 << 16;
@@ -90,6 +91,19 @@ impl SortedRows {
     pub(super) fn average_row_bytes(&self) -> usize {
         let bytes: usize = self.batches.iter().map(RecordBatch::get_array_memory_size).sum();
         bytes / self.len().max(1)
+    }
+
+    /// Lists how many rows each file has that ends where a cell does: the number of a row's cell is
+    /// its key above some bits. A cell of twice as many rows as a file should have, which no key told
+    /// apart, is several files.
+    pub(super) fn cells(&self, shift: u32, rows_per_file: u64) -> Vec<u64> {
+        let mut files = Vec::new();
+        for cell in self.order.chunk_by(|a, b| a.key >> shift == b.key >> shift) {
+            let rows = cell.len() as u64;
+            let parts = if rows < 2 * rows_per_file { 1 } else { rows / rows_per_file.max(1) };
+            files.extend(equal_parts(rows, parts));
+        }
+        files
     }
 
     /// Lists where the rows of a part lie, for Arrow's `interleave`.
@@ -229,7 +243,7 @@ mod tests {
             batch(&[Some("prefix-shared-ab"), Some("prefix-s")]),
         ];
         let order = RowOrder::Plain { key: "k".to_owned() };
-        let keys = RowKeys::learn(&order, &batches, 100).unwrap();
+        let keys = RowKeys::learn(&order, &batches, 1).unwrap();
         let sorted = SortedRows::sort(batches, &keys, 2).unwrap();
         let values: Vec<Option<String>> = sorted
             .places(0..sorted.len())
@@ -261,7 +275,7 @@ mod tests {
             })
             .collect();
         let order = RowOrder::Plain { key: "k".to_owned() };
-        let keys = RowKeys::learn(&order, &batches, 1_000).unwrap();
+        let keys = RowKeys::learn(&order, &batches, 4).unwrap();
         let sorted = SortedRows::sort(batches, &keys, 3).unwrap();
         let mut places = sorted.places(0..sorted.len());
         let values: Vec<i64> = places

@@ -8,7 +8,7 @@ use arrow::{
 use lakebed_layout::{
     RowOrder,
     columns::split_name,
-    curve::CurveKeys,
+    curve::{BITS, CurveKeys},
     ordinal::{CommonPrefix, Ordinals},
 };
 
@@ -34,7 +34,7 @@ impl RowKeys {
     pub(super) fn learn(
         order: &RowOrder,
         batches: &[RecordBatch],
-        sample_rows: u64,
+        target_files: u64,
     ) -> Result<Self, ArrowError> {
         let paths: Vec<Vec<String>> = order.keys().iter().map(|key| split_name(key)).collect();
         if matches!(order, RowOrder::Plain { .. } | RowOrder::Unordered) {
@@ -51,23 +51,27 @@ impl RowKeys {
         }
         let mut sample = Sample::new(paths.clone());
         let rows: u64 = batches.iter().map(|batch| count(batch.num_rows())).sum();
-        let step = (rows / sample_rows.max(1)).max(1);
+        let step = (rows / sample_rows(order, target_files)).max(1);
         for batch in batches {
             sample.take_every(batch, step)?;
         }
-        Self::from_sample(order, &sample.columns()?)
+        Self::from_sample(order, target_files, &sample.columns()?)
     }
 
     /// Uses a sample of the key columns, which is all there is when the rows do not fit in memory.
     ///
     /// A single column is ranked too then: its values need not tell how rows spread over files.
-    pub(super) fn from_sample(order: &RowOrder, sample: &[ArrayRef]) -> Result<Self, ArrowError> {
+    pub(super) fn from_sample(
+        order: &RowOrder,
+        target_files: u64,
+        sample: &[ArrayRef],
+    ) -> Result<Self, ArrowError> {
         let paths: Vec<Vec<String>> = order.keys().iter().map(|key| split_name(key)).collect();
-        let bits = match order {
-            RowOrder::Hilbert { bits, .. } => *bits,
-            RowOrder::Plain { .. } | RowOrder::Unordered => lakebed_layout::curve::BITS,
+        let curve = match CurveKeys::for_order(order, target_files, sample)? {
+            Some(curve) => curve,
+            None => CurveKeys::from_samples(sample, BITS)?,
         };
-        Ok(Self { paths, function: KeyFunction::Curve(CurveKeys::from_samples(sample, bits)?) })
+        Ok(Self { paths, function: KeyFunction::Curve(curve) })
     }
 
     /// Returns the keys of a sample's own rows.
@@ -99,6 +103,19 @@ impl RowKeys {
             }
             (KeyFunction::Values { .. }, _) => Ok((vec![0; batch.num_rows()], None)),
         }
+    }
+}
+
+/// Rows of the sample that ranks are learned from.
+const SAMPLE_ROWS: u64 = 1 << 16;
+/// Rows of the sample per cell: cells then differ in size by a tenth.
+const SAMPLE_ROWS_PER_CELL: u64 = 100;
+
+/// Returns how many rows to learn an order from.
+pub(super) fn sample_rows(order: &RowOrder, target_files: u64) -> u64 {
+    match order {
+        RowOrder::Cuts { .. } => SAMPLE_ROWS.max(SAMPLE_ROWS_PER_CELL.saturating_mul(target_files)),
+        _ => SAMPLE_ROWS,
     }
 }
 

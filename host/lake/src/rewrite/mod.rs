@@ -26,14 +26,14 @@ use deltalake::{delta_datafusion::DeltaScanNext, logstore::LogStoreRef};
 use futures::StreamExt;
 use lakebed_layout::{
     ColumnMapping, Executor, ExecutorError, FileReader, InputFile, RewriteOutput, RewriteTask,
-    RowOrder, RowTrackingColumns, columns::split_name,
+    RowOrder, RowTrackingColumns, columns::split_name, curve::CELL_SHIFT,
 };
 use lakebed_model::TableName;
 
 use self::{
-    collect::{Collected, Collector, Sampler},
+    collect::{Collected, Collector, RangeOnDisk, Sampler},
     held::SortedRows,
-    keys::{RowKeys, Sample},
+    keys::{RowKeys, Sample, sample_rows},
     row_groups::FileSet,
 };
 use crate::{
@@ -42,9 +42,6 @@ use crate::{
     session,
     write::{Cut, WriteSpec, Written, equal_parts, write_files},
 };
-
-/// Rows of the sample that ranks are learned from.
-const SAMPLE_ROWS: u64 = 1 << 16;
 
 #[async_trait]
 impl Executor for DeltaLake {
@@ -128,8 +125,7 @@ impl DeltaLake {
         };
         let collected = collector.collect(frame.execute_stream_partitioned().await?).await?;
         tracing::debug!(table = task.table, rows = collected.rows(), "rows taken in");
-        let parts = equal_parts(collected.rows(), task.target_files);
-        let mut files = FileSet::new(spec, &parts, meter);
+        let mut files = FileSet::new(spec, meter);
         let result = write_collected(collected, task, &mut files, spec.threads).await;
         if result.is_err() {
             files.discard().await;
@@ -206,35 +202,55 @@ async fn write_collected(
     files: &mut FileSet<'_>,
     threads: usize,
 ) -> Result<Written> {
-    match collected {
-        Collected::InMemory(batches, reservation) => {
-            files.write(sorted(batches, &task.order, None, threads).await?).await?;
-            drop(reservation);
-        }
-        Collected::OnDisk(ranges, keys) => {
-            // One column is sorted by its values, several along the curve that the ranges are of.
-            let keys = (!matches!(task.order, RowOrder::Plain { .. })).then_some(keys);
-            for range in ranges {
-                let batches = range.read().await?;
-                files.write(sorted(batches, &task.order, keys.clone(), threads).await?).await?;
-            }
-        }
+    let rows = collected.rows();
+    let is_cut = matches!(task.order, RowOrder::Cuts { .. });
+    if !is_cut {
+        files.expect(equal_parts(rows, task.target_files));
     }
+    let rows_per_file = rows.div_ceil(task.target_files.max(1));
+    let (ranges, keys, reservation) = match collected {
+        Collected::InMemory(batches, reservation) => {
+            (vec![Range::Held(batches)], None, Some(reservation))
+        }
+        // One column is sorted by its values, several along the curve that the ranges are of.
+        Collected::OnDisk(ranges, keys) => {
+            let keys = (!matches!(task.order, RowOrder::Plain { .. })).then_some(keys);
+            (ranges.into_iter().map(Range::OnDisk).collect(), keys, None)
+        }
+    };
+    for range in ranges {
+        let batches = match range {
+            Range::Held(batches) => batches,
+            Range::OnDisk(range) => range.read().await?,
+        };
+        let sorted = sorted(batches, task, keys.clone(), threads).await?;
+        if is_cut {
+            files.expect(sorted.cells(CELL_SHIFT, rows_per_file));
+        }
+        files.write(sorted).await?;
+    }
+    drop(reservation);
     files.finish().await
+}
+
+/// Rows that are sorted at once.
+enum Range {
+    Held(Vec<RecordBatch>),
+    OnDisk(RangeOnDisk),
 }
 
 /// Sorts rows, by keys learned from them unless there are some.
 async fn sorted(
     batches: Vec<RecordBatch>,
-    order: &RowOrder,
+    task: &RewriteTask,
     keys: Option<Arc<RowKeys>>,
     threads: usize,
 ) -> Result<SortedRows> {
-    let order = order.clone();
+    let (order, target_files) = (task.order.clone(), task.target_files);
     let sorting = tokio::task::spawn_blocking(move || {
         let keys = match keys {
             Some(keys) => keys,
-            None => Arc::new(RowKeys::learn(&order, &batches, SAMPLE_ROWS)?),
+            None => Arc::new(RowKeys::learn(&order, &batches, target_files)?),
         };
         let sorted = SortedRows::sort(batches, &keys, threads)?;
         tracing::debug!(rows = sorted.len(), "rows sorted");
@@ -272,16 +288,21 @@ impl Sampler for ScanSampler<'_> {
         roots.sort_unstable();
         roots.dedup();
         let frame = self.context.read_table(Arc::clone(&self.scan))?.select_columns(&roots)?;
-        let step = self.expected.map_or(16, |rows| (rows / SAMPLE_ROWS).max(1));
+        let wanted = sample_rows(&self.task.order, self.task.target_files);
+        let step = self.expected.map_or(16, |rows| (rows / wanted).max(1));
         let mut stream = frame.execute_stream().await?;
         let mut sample = Sample::new(paths);
         while let Some(batch) = stream.next().await {
             sample.take_every(&batch?, step)?;
         }
         let columns = sample.columns()?;
-        let keys = RowKeys::from_sample(&self.task.order, &columns)?;
+        let keys = RowKeys::from_sample(&self.task.order, self.task.target_files, &columns)?;
         let mut sampled = keys.of_columns(&columns)?;
         sampled.sort_unstable();
+        if matches!(self.task.order, RowOrder::Cuts { .. }) {
+            // A range begins where a cell does, so that no cell lies in two of them.
+            sampled.iter_mut().for_each(|key| *key = *key >> CELL_SHIFT << CELL_SHIFT);
+        }
         Ok((keys, sampled, sample.rows()))
     }
 }

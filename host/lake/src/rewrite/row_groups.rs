@@ -46,8 +46,8 @@ const COLUMN_BYTES_MAX: usize = 1 << 30;
 pub(super) struct FileSet<'s> {
     spec: &'s WriteSpec,
     meter: &'s Meter,
-    /// Rows of each file to come, the next one last.
-    targets: Vec<u64>,
+    /// Rows of each file to come.
+    targets: VecDeque<u64>,
     names: Vec<String>,
     /// Files begun and not ended, in order.
     open: VecDeque<OpenFile>,
@@ -90,16 +90,20 @@ struct Encoder {
 }
 
 impl<'s> FileSet<'s> {
-    pub(super) fn new(spec: &'s WriteSpec, parts: &[u64], meter: &'s Meter) -> Self {
-        let targets = parts.iter().rev().copied().filter(|rows| *rows > 0).collect();
+    pub(super) fn new(spec: &'s WriteSpec, meter: &'s Meter) -> Self {
         Self {
             spec,
             meter,
-            targets,
+            targets: VecDeque::new(),
             names: Vec::new(),
             open: VecDeque::new(),
             written: Written::default(),
         }
+    }
+
+    /// Says how many rows the next files have; rows beyond that are a file of their own.
+    pub(super) fn expect(&mut self, parts: Vec<u64>) {
+        self.targets.extend(parts.into_iter().filter(|rows| *rows > 0));
     }
 
     /// Writes rows that come after all written so far.
@@ -158,11 +162,10 @@ impl<'s> FileSet<'s> {
     }
 
     fn begin(&mut self) -> Result<OpenFile> {
-        let rows = self.targets.pop().unwrap_or(0);
-        let is_last = self.targets.is_empty();
+        let rows = self.targets.pop_front();
         let name = format!("part-{:05}-{}-c000.zstd.parquet", self.names.len(), self.spec.prefix);
         self.names.push(name.clone());
-        OpenFile::new(name, rows, if is_last { u64::MAX } else { rows }, self.spec)
+        OpenFile::new(name, rows, self.spec)
     }
 
     async fn end(&mut self) -> Result<()> {
@@ -198,7 +201,8 @@ impl<'s> FileSet<'s> {
 }
 
 impl OpenFile {
-    fn new(name: String, planned: u64, rows_left: u64, spec: &WriteSpec) -> Result<Self> {
+    fn new(name: String, rows: Option<u64>, spec: &WriteSpec) -> Result<Self> {
+        let (planned, rows_left) = (rows.unwrap_or(0), rows.unwrap_or(u64::MAX));
         let schema = physical_schema(&spec.schema, spec.column_mapping);
         let mut properties = properties(Planned { rows: planned, bytes: None }, &schema, spec);
         let parquet_schema = ArrowSchemaConverter::new().convert(&schema)?;

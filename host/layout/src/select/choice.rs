@@ -66,8 +66,9 @@ impl<'s> Choice<'s> {
         policy: &'s SelectionPolicy,
         cluster_by: &[String],
     ) -> Self {
+        let cuts = snapshot.cuts().map(|cuts| cuts.tag());
         let judge = |add: &'s AddFile| {
-            let membership = zcube::membership(add, cluster_by);
+            let membership = zcube::membership(add, cluster_by, cuts.as_deref());
             let counted_bytes = counted_bytes(add);
             let reason = if deleted_share(add) > policy.settings.deleted_rows_ratio {
                 Some(Reason::DeletedRows)

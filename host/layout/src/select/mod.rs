@@ -2,7 +2,7 @@
 //!
 //! 1. A file is selected when it is unclustered, when deletion vectors hide more than
 //!    `deleted_rows_ratio` of its rows whatever its state, or — FULL only — when it was clustered
-//!    under other columns or by another provider, or is at least twice the target size.
+//!    under other columns or cuts or by another provider, or is at least twice the target size.
 //! 2. **Incremental** (the default): small files of open cubes join when they are a small share of what
 //!    is rewritten, when enough of them are of like size, or when together they make a healthy file;
 //!    clustered files whose ranges overlap join when anything else is selected ([`crate::overlap`]).

@@ -45,6 +45,22 @@ pub trait BenefitModel: fmt::Debug {
 pub trait WhatIf: fmt::Debug {
     /// Predicts each scan's reading under a layout.
     fn readings(&self, layout: &Layout) -> Vec<Reading>;
+
+    /// Proposes weighted cuts by two or three keys that are worth a prediction, the most promising
+    /// first; `weights` say how much each scan counts beside the others. None unless the model can
+    /// tell.
+    fn cuts(&self, _keys: &[String], _weights: &[f64]) -> Vec<Guess> {
+        Vec::new()
+    }
+}
+
+/// A layout that has been weighed, not simulated.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Guess {
+    /// The layout.
+    pub layout: Layout,
+    /// The table's share that scans would not read, summed over them.
+    pub promises: f64,
 }
 
 /// What a layout saves in one window; negative where it reads more than the present one.

@@ -11,11 +11,11 @@ use crate::{
     benefit::{BenefitModel, Replay, Resamples, Simulate},
     candidates::{
         Candidate, ColumnUse, RefusedColumn, column_uses, interesting_columns, key_sets,
-        saving_alone, without_superfluous,
+        least_skipped_by_cuts, promising_cuts, saving_alone, without_superfluous,
     },
     contract,
     cost::{rewrite_bytes, storage_bytes},
-    even::{bytes_of_statements, mean_share, prefer_even},
+    even::{bytes_of_statements, mean_share, most_even, prefer_even},
     explain::Story,
     identity, logged_scans,
     search::{PlanOption, Problem, Solution, TableOptions},
@@ -146,18 +146,31 @@ impl<'a> Prospect<'a> {
             saving_alone(what_if.as_ref(), now_bytes, column)
         });
         self.refused = refused;
-        self.candidates = key_sets(&columns)
-            .into_iter()
-            .map(|keys| {
-                let then = what_if.readings(&Layout::clustered(keys.clone()));
-                Candidate {
-                    estimate: resamples.estimate(&now, &then),
-                    mean_share: mean_share(scans, totals, &now, &then),
-                    keys,
-                    npv: 0.0,
-                }
-            })
+        let unskipped = self.evidence.bytes.as_f64() * scans.len() as f64;
+        let candidate = |layout: Layout| {
+            let then = what_if.readings(&layout);
+            Candidate {
+                layout,
+                estimate: resamples.estimate(&now, &then),
+                mean_share: mean_share(scans, totals, &now, &then),
+                skipped_bytes: unskipped - then.iter().map(|reading| reading.bytes).sum::<f64>(),
+                npv: 0.0,
+            }
+        };
+        self.candidates =
+            key_sets(&columns).into_iter().map(|keys| candidate(Layout::clustered(keys))).collect();
+        let weights: Vec<f64> = scans
+            .iter()
+            .map(|scan| 1.0 / totals.get(&scan.statement).map_or(1.0, |total| total.max(1.0)))
             .collect();
+        self.candidates.extend(declared_cuts(self.evidence, &columns).map(candidate));
+        // A layout that every engine keeps, or that is there already, is worth the simulator's error.
+        let least = least_skipped_by_cuts(&self.candidates);
+        for shapes in promising_cuts(what_if.as_ref(), &columns, &weights) {
+            let cut: Vec<Candidate> = shapes.into_iter().map(candidate).collect();
+            let even = most_even(&cut).filter(|even| even.skipped_bytes > least);
+            self.candidates.extend(even.cloned());
+        }
         tracing::debug!(
             table = %self.evidence.table,
             scans = scans.len(),
@@ -196,7 +209,7 @@ impl<'a> Prospect<'a> {
     }
 
     fn is_current(&self, candidate: &Candidate) -> bool {
-        Layout::clustered(candidate.keys.clone()).is_same_as(&self.evidence.current)
+        candidate.layout.is_same_as(&self.evidence.current)
     }
 
     fn story<'s>(&'s self, graph: &'s JoinGraph) -> Story<'s> {
@@ -232,9 +245,9 @@ impl<'a> Prospect<'a> {
             })
             .collect();
         let is_other =
-            |candidate: &&Candidate| chosen.is_none_or(|chosen| chosen.keys != candidate.keys);
+            |candidate: &&Candidate| chosen.is_none_or(|chosen| chosen.layout != candidate.layout);
         let best = self.candidates.iter().filter(is_other).max_by(|a, b| {
-            let size = |candidate: &Candidate| std::cmp::Reverse(candidate.keys.len());
+            let size = |candidate: &Candidate| std::cmp::Reverse(candidate.keys().len());
             a.npv.total_cmp(&b.npv).then_with(|| size(a).cmp(&size(b)))
         });
         if let Some(best) = best {
@@ -248,10 +261,17 @@ impl<'a> Prospect<'a> {
             } else {
                 story.over_budget(left)
             };
-            rejections.push(reject(Layout::clustered(best.keys.clone()), why));
+            rejections.push(reject(best.layout.clone(), why));
         }
         rejections
     }
+}
+
+/// Returns the cuts that a table has, when they are of columns that are looked at.
+fn declared_cuts(evidence: &TableEvidence, columns: &[String]) -> Option<Layout> {
+    let current = &evidence.current;
+    let is_known = current.cluster_by.iter().all(|key| columns.contains(key));
+    (!current.cuts.is_empty() && is_known).then(|| current.clone())
 }
 
 /// Says why a table cannot gain from any layout.
@@ -336,7 +356,7 @@ fn value(
                 return Err(PlanError::ValueNotFinite {
                     model: cost.name().to_owned(),
                     table: prospect.evidence.table.clone(),
-                    columns: candidate.keys.join(", "),
+                    columns: candidate.layout.keys(),
                     npv,
                 });
             }
@@ -456,7 +476,7 @@ fn actions(
             PlannedAction {
                 table: (*table).clone(),
                 from: prospect.evidence.current.clone(),
-                to: Layout::clustered(candidate.keys.clone()),
+                to: candidate.layout.clone(),
                 group: groups[table],
                 rewrite_bytes: story.rewrite_bytes,
                 storage_bytes: story.storage_bytes,
@@ -483,7 +503,7 @@ fn groups<'a>(
     let mut leader: BTreeMap<&TableName, &TableName> =
         taken.keys().map(|&table| (table, table)).collect();
     let has_key = |table: &TableName, column: &String| {
-        taken.get(table).is_some_and(|(_, candidate)| candidate.keys.contains(column))
+        taken.get(table).is_some_and(|(_, candidate)| candidate.keys().contains(column))
     };
     for edge in graph.edges() {
         let (left, right) = (&edge.stats.left, &edge.stats.right);

@@ -40,7 +40,7 @@ fn detail_view(snapshot: &TableSnapshot) -> Value {
         .collect();
     features.sort();
     features.dedup();
-    json!({
+    let mut detail = json!({
         "statement": "DESCRIBE DETAIL",
         "format": "delta",
         "table": snapshot.table.as_str(),
@@ -48,6 +48,7 @@ fn detail_view(snapshot: &TableSnapshot) -> Value {
         "location": snapshot.location,
         "partitionColumns": snapshot.partition_columns,
         "clusteringColumns": snapshot.cluster_by(),
+        "lakebedCuts": cuts(snapshot),
         "numFiles": snapshot.files.len(),
         "sizeInBytes": snapshot.bytes().0,
         "numRecords": snapshot.rows(),
@@ -55,7 +56,18 @@ fn detail_view(snapshot: &TableSnapshot) -> Value {
         "minReaderVersion": protocol.min_reader_version,
         "minWriterVersion": protocol.min_writer_version,
         "tableFeatures": features,
-    })
+    });
+    if let Some(reason) = snapshot.ignored_cuts() {
+        detail["lakebedCutsIgnored"] = json!(reason);
+    }
+    detail
+}
+
+/// A row of our own: the parts of each clustering column, the outermost first.
+fn cuts(snapshot: &TableSnapshot) -> Value {
+    let cuts =
+        snapshot.cuts().into_iter().flat_map(|cuts| cuts.columns.into_iter().zip(cuts.parts));
+    cuts.map(|(column, parts)| json!({ "column": column, "parts": parts })).collect()
 }
 
 pub(super) async fn history(

@@ -147,3 +147,61 @@ fn two_keys_on_the_curve_serve_both_columns() {
     assert!((20.0..=42.0).contains(&by_key), "{by_key}");
     assert!((10.0..=32.0).contains(&by_day), "{by_day}");
 }
+
+fn cut(columns: &[&str], parts: &[u32]) -> Layout {
+    Layout::cut(columns.iter().map(|&column| column.to_owned()).collect(), parts.to_vec())
+}
+
+#[track_caller]
+fn check_cut(evidence: &TableEvidence, layout: &Layout, scans: &[LoggedScan], expected: &[f64]) {
+    let readings = Simulate.prepare(evidence, scans).readings(layout);
+    let found: Vec<f64> = readings.iter().map(|reading| reading.files).collect();
+    let is_same =
+        found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-9);
+    assert!(found.len() == expected.len() && is_same, "{layout}: {found:?}, expected {expected:?}");
+}
+
+#[test]
+fn cuts_read_whole_parts_of_each_key() {
+    let table = evidence(100, &[("k", shuffled(10_000, 1)), ("day", shuffled(10_000, 2))]);
+    let scans = [between("k", 400, 1199), between("k", 399, 400), between("day", 100, 200)];
+    check_cut(&table, &cut(&["k", "day"], &[25, 4]), &scans, &[8.0, 2.0, 25.0]);
+    check_cut(&table, &cut(&["day", "k"], &[4, 25]), &scans[2..], &[25.0]);
+    // A column that is not in the sample is no key.
+    check_cut(&table, &cut(&["gone", "k"], &[4, 25]), &scans[..1], &[8.0]);
+    check_cut(&table, &cut(&["gone", "away"], &[4, 25]), &scans[..1], &[100.0]);
+}
+
+#[test]
+fn cell_of_several_files_is_read_whole_or_not_at_all() {
+    // 4 000 of 5 000 rows are 5 000, which nothing divides.
+    let hot = (0..500).chain(std::iter::repeat_n(5_000, 4_000)).chain(9_000..9_500);
+    let table = evidence(10, &[("k", integers(hot)), ("same", integers([7; 5_000]))]);
+    let scans = [between("k", 5_000, 5_000), between("k", 0, 9), between("k", 9_000, 9_000)];
+    check_cut(&table, &cut(&["k", "same"], &[5, 2]), &scans, &[8.0, 1.0, 1.0]);
+}
+
+#[test]
+fn proposed_cuts_follow_what_scans_ask() {
+    let table = evidence(100, &[("k", shuffled(10_000, 1)), ("day", shuffled(10_000, 2))]);
+    let mut scans: Vec<LoggedScan> =
+        (0..12).map(|n| between("k", n * 800, n * 800 + 399)).collect();
+    scans.extend((0..3).map(|n| between("day", n * 3_000, n * 3_000 + 999)));
+    let keys = ["k".to_owned(), "day".to_owned()];
+    let what_if = Simulate.prepare(&table, &scans);
+    let guesses = what_if.cuts(&keys, &[1.0; 15]);
+    let best = &guesses[0];
+    assert_eq!(best.layout.cluster_by, keys);
+    assert!(best.layout.cuts[0] > 2 * best.layout.cuts[1], "{}", best.layout);
+    let saved = |layout: &Layout| -> f64 {
+        what_if.readings(layout).iter().map(|reading| 1.0 - reading.files / 100.0).sum()
+    };
+    assert!((saved(&best.layout) - best.promises).abs() < 0.3, "{best:?}");
+    assert!(saved(&best.layout) > saved(&Layout::clustered(keys.to_vec())), "{best:?}");
+    // When only the last scans count, the other key has the most parts.
+    let weights: Vec<f64> = (0..15).map(|scan| f64::from(u8::from(scan >= 12))).collect();
+    let guesses = what_if.cuts(&keys, &weights);
+    assert!(guesses.iter().any(|guess| guess.layout.cluster_by[0] == "day"), "{guesses:?}");
+    assert!(what_if.cuts(&keys[..1], &weights).is_empty());
+    assert!(what_if.cuts(&["k".to_owned(), "gone".to_owned()], &weights).is_empty());
+}
