@@ -45,7 +45,7 @@ fn lake_without_tables_says_so() {
     ");
     insta::assert_snapshot!(lakebed(folder.path(), &["--lake", "nope", "sql", "SELECT 1"]).failure().replace(&folder.path().display().to_string(), "<folder>"), @r"
     exit code 2
-    error: failed to open lake at `<folder>/nope`: No such file or directory (os error 2)
+    error: failed to open lake at `<folder>/nope/`: No such file or directory (os error 2)
     help: give a folder or a URL such as file:///lake/orders
     ");
 }
@@ -213,7 +213,7 @@ fn query_beyond_the_engines_memory_says_what_to_raise() {
     let text = lakebed(folder.path(), &["--lake", &lake, "sql", sql]).failure();
     assert!(text.starts_with("exit code 3\nerror: failed to run query `SELECT count(*)"), "{text}");
     assert!(text.contains("Resources exhausted"), "{text}");
-    let help = "help: raise memory under [engine] in lakebed.toml, or lower threads there";
+    let help = "help: raise --memory-limit, or lower threads under [engine] in lakebed.toml";
     assert!(text.contains(help), "{text}");
 }
 

@@ -174,7 +174,8 @@ fn a_server_without_conditional_put_is_read_but_not_written() {
     let Some(server) = server("a_server_without_conditional_put_is_read_but_not_written") else {
         return;
     };
-    let kinds: [(&str, fn() -> Fate); 2] = [
+    type Answer = fn() -> Fate;
+    let kinds: [(&str, Answer); 2] = [
         ("ignores it", || Fate::Without("if-none-match")),
         ("does not know it", || Fate::Answered("501 Not Implemented", "")),
     ];

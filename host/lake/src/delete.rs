@@ -253,7 +253,7 @@ impl DeltaLake {
                     let what = format!("file `{id}` of the scan is not in the log");
                     fail(DataFusionError::Internal(what))
                 })?;
-                found.push(Touched { file: *file, gone: u64::try_from(counts.value(row)).ok() });
+                found.push(Touched { file, gone: u64::try_from(counts.value(row)).ok() });
             }
         }
         found.sort_by(|a, b| a.file.path.cmp(&b.file.path));

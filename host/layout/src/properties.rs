@@ -334,13 +334,9 @@ mod tests {
             (
                 "delta.autoOptimize.autoCompact",
                 "always",
-                "`always` is no value of it: expected true, auto, legacy or false",
+                "it takes one of true, false, auto, legacy, found `always`",
             ),
-            (
-                "delta.autoOptimize.optimizeWrite",
-                "auto",
-                "`auto` is no value of it: expected true or false",
-            ),
+            ("delta.autoOptimize.optimizeWrite", "auto", "it takes true or false, found `auto`"),
             ("delta.feature.deletionVectors", "supported", "Lakebed cannot set this feature up"),
             (
                 "delta.apendOnly",

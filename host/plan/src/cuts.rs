@@ -56,7 +56,7 @@ enum Node {
         key: usize,
         /// The first rank of every part but the first.
         borders: Vec<u32>,
-        parts: Vec<Node>,
+        parts: Vec<Self>,
     },
 }
 
