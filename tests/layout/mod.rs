@@ -2,6 +2,7 @@
 
 mod answers;
 mod checkpoints;
+mod complex_keys;
 mod crowd;
 mod cuts;
 mod deletes;

@@ -17,8 +17,10 @@ use lakebed_collect::{
 use lakebed_graph::{DriftReport, JoinGraph, compare};
 use lakebed_lake::{DeltaLake, LakeOptions, SampleOptions};
 use lakebed_layout::{
-    AlterOutcome, Lake, OptimizeOptions, OptimizeReport, WriteOptions, alter_layout, cuts::Cuts,
-    ddl, optimize, pending_bytes,
+    AlterOutcome, Lake, OptimizeOptions, OptimizeReport, WriteOptions, alter_layout,
+    cuts::Cuts,
+    ddl::{self, KeyTypes},
+    optimize, pending_bytes,
 };
 use lakebed_model::{
     Bytes, Clock, FilterOperator, Instant, QueryRecord, QueryStatus, ScanUse, SystemClock,
@@ -267,7 +269,7 @@ impl Pipeline {
         let mut sizes = Vec::with_capacity(actions.len());
         for action in actions {
             let snapshot = self.lake.snapshot(&action.table).await?;
-            ddl::resolved(&snapshot, &action.to.cluster_by)?;
+            ddl::resolved(&snapshot, &action.to.cluster_by, KeyTypes::Plain)?;
             Cuts::checked(action.table.as_str(), &action.to.cluster_by, &action.to.cuts)?;
             let current = snapshot.layout();
             if current.is_same_as(&action.to) {
@@ -284,6 +286,15 @@ impl Pipeline {
             }
         }
         Ok(sizes)
+    }
+
+    /// Which types the settings let clustering columns have.
+    #[must_use]
+    pub fn key_types(&self) -> KeyTypes {
+        match self.config.settings.clustering.complex_types {
+            true => KeyTypes::Complex,
+            false => KeyTypes::Plain,
+        }
     }
 
     /// How much of a table is sampled.

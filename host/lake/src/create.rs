@@ -18,7 +18,7 @@ use lakebed_layout::{
     action::{Action, AddFile},
     auto_compact, commit_replacement,
     conflict::Scope,
-    ddl::{self, StatsColumns},
+    ddl::{self, KeyTypes, StatsColumns},
     properties,
 };
 use lakebed_model::{Instant, TableName};
@@ -42,6 +42,8 @@ pub struct NewTable {
     pub schema: SchemaRef,
     /// Clustering columns, as dotted names.
     pub cluster_by: Vec<String>,
+    /// Which types these may have.
+    pub key_types: KeyTypes,
     /// Description.
     pub comment: Option<String>,
     /// Table properties.
@@ -55,6 +57,7 @@ impl Default for NewTable {
             location: String::new(),
             schema: Arc::new(Schema::empty()),
             cluster_by: Vec::new(),
+            key_types: KeyTypes::Plain,
             comment: None,
             properties: BTreeMap::new(),
         }
@@ -186,7 +189,7 @@ impl DeltaLake {
         let snapshot = as_if_created(new);
         ddl::check_columns(new.name.as_str(), new.schema.fields())?;
         properties::check_new(new.name.as_str(), &new.schema, &new.properties)?;
-        new.cluster_by = ddl::resolved(&snapshot, &new.cluster_by)?;
+        new.cluster_by = ddl::resolved(&snapshot, &new.cluster_by, new.key_types)?;
         self.add_table(new.name.as_str(), &new.location)?;
         let location = self.location(&new.name)?.clone();
         if let Ok(path) = location.to_file_path() {

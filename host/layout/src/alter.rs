@@ -12,7 +12,7 @@ use crate::{
     action::Action,
     commit::commit_actions,
     conflict::{Intent, Scope},
-    ddl,
+    ddl::{self, KeyTypes},
     optimize::MAX_ATTEMPTS,
     properties,
 };
@@ -43,7 +43,23 @@ pub async fn alter_clustering(
     cluster_by: &[String],
     now: Instant,
 ) -> Result<AlterOutcome, LayoutError> {
-    alter(lake, table, |snapshot| ddl::alter_actions(snapshot, cluster_by, now.epoch_ms())).await
+    alter_clustering_of(lake, table, cluster_by, KeyTypes::Plain, now).await
+}
+
+/// Sets a table's clustering columns as [`alter_clustering`], of these types.
+///
+/// # Errors
+/// Fails as [`alter_clustering`].
+pub async fn alter_clustering_of(
+    lake: &dyn Lake,
+    table: &TableName,
+    cluster_by: &[String],
+    types: KeyTypes,
+    now: Instant,
+) -> Result<AlterOutcome, LayoutError> {
+    let actions =
+        |snapshot: &TableSnapshot| ddl::alter_actions(snapshot, cluster_by, types, now.epoch_ms());
+    alter(lake, table, actions).await
 }
 
 /// Sets a table's clustering columns and their weighted cuts, none without parts.

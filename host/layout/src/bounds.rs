@@ -71,22 +71,35 @@ pub(crate) struct RangeReader {
 impl RangeReader {
     /// Prepares for column names; a column that the schema lacks leaves all files unjudged.
     pub(crate) fn new(schema: &Schema, mapping: ColumnMapping, cluster_by: &[String]) -> Self {
-        let key = |name: &String| Key {
-            data_type: columns::column_type(schema, name).unwrap_or(DataType::Null),
-        };
-        let sides = |name: &String| {
-            let path = columns::split_name(name);
-            let path = mapping.physical_path(schema, &path).unwrap_or(path);
+        let type_of = |path: &[String]| columns::column_type(schema, &columns::join_name(path));
+        let key = |path: &Vec<String>| Key { data_type: type_of(path).unwrap_or(DataType::Null) };
+        let sides = |path: &Vec<String>| {
+            let path = mapping.physical_path(schema, path).unwrap_or_else(|| path.clone());
             ["minValues", "maxValues"].map(|side| [&[side.to_owned()], path.as_slice()].concat())
         };
+        // A struct has the ranges of its fields, arrays and maps have none.
+        let has_range = |path: &Vec<String>| {
+            !matches!(
+                type_of(path),
+                Some(DataType::List(_) | DataType::LargeList(_) | DataType::Map(..))
+            )
+        };
+        let leaves = |name: &String| match columns::leaves_of(schema, name) {
+            leaves if leaves.is_empty() => vec![columns::split_name(name)],
+            leaves => leaves,
+        };
+        let paths: Vec<_> = cluster_by.iter().flat_map(leaves).filter(has_range).collect();
         Self {
-            keys: cluster_by.iter().map(key).collect(),
-            wanted: cluster_by.iter().flat_map(sides).collect(),
+            keys: paths.iter().map(key).collect(),
+            wanted: paths.iter().flat_map(sides).collect(),
         }
     }
 
     /// Reads the ranges of all keys; `None` where a bound is missing or makes no sense.
     pub(crate) fn read(&self, file: &AddFile) -> Option<Vec<KeyRange>> {
+        if self.keys.is_empty() {
+            return None;
+        }
         let text = file.stats.as_deref()?;
         let has_decimals =
             self.keys.iter().any(|key| matches!(key.data_type, DataType::Decimal128(..)));

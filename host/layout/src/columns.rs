@@ -93,6 +93,12 @@ pub(crate) fn fields(schema: &Schema) -> impl Iterator<Item = (String, &Field)> 
     out.into_iter()
 }
 
+/// Lists the columns with statistics that a column consists of: itself, or the fields of a struct.
+pub(crate) fn leaves_of(schema: &Schema, name: &str) -> Vec<Vec<String>> {
+    let path = split_name(name);
+    leaves(schema).into_iter().filter(|leaf| leaf.starts_with(&path)).collect()
+}
+
 /// Lists the columns that can have statistics: every field that is no struct, depth first.
 #[must_use]
 pub fn leaves(schema: &Schema) -> Vec<Vec<String>> {

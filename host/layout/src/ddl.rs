@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::{
     LayoutError, TableSnapshot,
     action::{Action, DomainMetadata, Protocol},
-    columns::{column_type, join_name, leaves, parse_list, split_name},
+    columns::{self, column_type, join_name, leaves, parse_list, split_name},
     cuts::{self, Cuts},
 };
 
@@ -106,6 +106,16 @@ pub(crate) fn writer_features(protocol: &Protocol) -> Vec<String> {
         .collect()
 }
 
+/// Which types clustering columns may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KeyTypes {
+    /// Those with a minimum and a maximum.
+    #[default]
+    Plain,
+    /// Structs, arrays and maps of them as well.
+    Complex,
+}
+
 /// Checks clustering columns against a table, in the order delta-spark does, and returns them as the
 /// table spells them: like Spark's, names match whatever the case of their letters.
 ///
@@ -115,6 +125,7 @@ pub(crate) fn writer_features(protocol: &Protocol) -> Vec<String> {
 pub fn resolved(
     snapshot: &TableSnapshot,
     cluster_by: &[String],
+    types: KeyTypes,
 ) -> Result<Vec<String>, LayoutError> {
     let table = snapshot.table.to_string();
     snapshot.refuse(snapshot.write_refusal())?;
@@ -140,11 +151,12 @@ pub fn resolved(
                 known: known.join(", "),
             });
         };
-        if !is_orderable(&data_type) {
+        if let Some(reason) = type_refusal(&data_type, types) {
             return Err(LayoutError::UnsupportedType {
                 table,
                 column: column.clone(),
                 data_type: data_type.to_string(),
+                reason,
             });
         }
         if !has_statistics(snapshot, column) {
@@ -156,6 +168,31 @@ pub fn resolved(
         }
     }
     Ok(spelled)
+}
+
+fn type_refusal(data_type: &DataType, types: KeyTypes) -> Option<&'static str> {
+    match types {
+        _ if is_orderable(data_type) => None,
+        KeyTypes::Complex if is_ordered(data_type) => None,
+        KeyTypes::Plain if is_ordered(data_type) => Some(
+            "can be a clustering column only with SET \
+             spark.microsoft.delta.clusteredTable.complexTypes.enabled = true",
+        ),
+        _ => Some("has no minimum and maximum to skip files by"),
+    }
+}
+
+/// Tells whether the values of a type have an order: structs of such, arrays of such, and maps from
+/// such to such.
+fn is_ordered(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Struct(fields) => {
+            !fields.is_empty() && fields.iter().all(|field| is_ordered(field.data_type()))
+        }
+        DataType::List(item) | DataType::LargeList(item) => is_ordered(item.data_type()),
+        DataType::Map(entries, _) => is_ordered(entries.data_type()),
+        plain => is_orderable(plain),
+    }
 }
 
 /// Checks the columns of a new table: their types, and that their names differ by more than case.
@@ -281,9 +318,10 @@ pub fn is_orderable(data_type: &DataType) -> bool {
 pub fn alter_actions(
     snapshot: &TableSnapshot,
     cluster_by: &[String],
+    types: KeyTypes,
     timestamp: i64,
 ) -> Result<Vec<Action>, LayoutError> {
-    let cluster_by = resolved(snapshot, cluster_by)?;
+    let cluster_by = resolved(snapshot, cluster_by, types)?;
     let cuts = snapshot.cuts().filter(|cuts| cuts.fit(&cluster_by));
     Ok(changes(snapshot, &cluster_by, cuts, timestamp))
 }
@@ -297,7 +335,7 @@ pub fn layout_actions(
     layout: &Layout,
     timestamp: i64,
 ) -> Result<Vec<Action>, LayoutError> {
-    let cluster_by = resolved(snapshot, &layout.cluster_by)?;
+    let cluster_by = resolved(snapshot, &layout.cluster_by, KeyTypes::Plain)?;
     let cuts = Cuts::checked(snapshot.table.as_str(), &cluster_by, &layout.cuts)?;
     Ok(changes(snapshot, &cluster_by, cuts, timestamp))
 }
@@ -368,8 +406,10 @@ pub fn has_statistics(snapshot: &TableSnapshot, column: &str) -> bool {
     if let Some(listed) = snapshot.properties.get(STATS_COLUMNS) {
         return parse_list(listed).iter().any(|listed| path.starts_with(listed));
     }
-    let position = leaves(&snapshot.schema).iter().position(|leaf| *leaf == path);
-    position.is_some_and(|position| position < indexed_columns(snapshot))
+    let leaves = leaves(&snapshot.schema);
+    let mut own = leaves.iter().enumerate().filter(|(_, leaf)| leaf.starts_with(&path)).peekable();
+    let indexed = indexed_columns(snapshot);
+    own.peek().is_some() && own.all(|(position, _)| position < indexed)
 }
 
 /// Which columns of new files get statistics.
@@ -385,7 +425,12 @@ pub struct StatsColumns {
 /// clustering columns in any case.
 #[must_use]
 pub fn stats_columns(snapshot: &TableSnapshot) -> StatsColumns {
-    let keys = snapshot.cluster_by();
+    let keys: Vec<String> = snapshot
+        .cluster_by()
+        .iter()
+        .flat_map(|key| columns::leaves_of(&snapshot.schema, key))
+        .map(|leaf| join_name(&leaf))
+        .collect();
     let Some(listed) = snapshot.properties.get(STATS_COLUMNS) else {
         return StatsColumns { leading: indexed_columns(snapshot), named: keys };
     };

@@ -51,7 +51,7 @@ pub enum LayoutError {
     },
     /// Delta's `DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED`.
     #[error(
-        "cluster table `{table}` by `{column}` [DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED]: data type {data_type} has no minimum and maximum to skip files by"
+        "cluster table `{table}` by `{column}` [DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED]: data type {data_type} {reason}"
     )]
     UnsupportedType {
         /// The table.
@@ -60,6 +60,8 @@ pub enum LayoutError {
         column: String,
         /// Its type.
         data_type: String,
+        /// What is wrong with it.
+        reason: &'static str,
     },
     /// Delta's `DELTA_CLUSTERING_COLUMN_MISSING_STATS`.
     #[error(

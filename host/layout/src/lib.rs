@@ -47,7 +47,9 @@ mod vacuum_tests;
 mod writes;
 pub mod zcube;
 
-pub use alter::{AlterOutcome, alter_clustering, alter_layout, set_properties};
+pub use alter::{
+    AlterOutcome, alter_clustering, alter_clustering_of, alter_layout, set_properties,
+};
 pub use auto_compact::{AutoCompact, AutoCompaction, auto_compact};
 pub use bloom::BloomFilter;
 pub use columns::ColumnMapping;

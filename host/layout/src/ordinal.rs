@@ -4,16 +4,17 @@
 //! else the row format of Arrow. Nulls come first, the two zeros are one, NaN of either sign is one
 //! value above all others (as Delta and Spark have it).
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, sync::Arc};
 
 use arrow::{
-    array::{Array, ArrayRef, AsArray, BinaryArray, StringArray},
+    array::{Array, ArrayRef, AsArray, BinaryArray, ListArray, StringArray, StructArray},
     buffer::NullBuffer,
     compute::cast,
     datatypes::{
-        ArrowPrimitiveType, DataType, Date32Type, Date64Type, Decimal128Type, Float32Type,
-        Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType,
-        TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
+        ArrowPrimitiveType, DataType, Date32Type, Date64Type, Decimal128Type, FieldRef, Fields,
+        Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimeUnit,
+        TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+        TimestampSecondType,
     },
     error::ArrowError,
     row::{RowConverter, SortField},
@@ -208,7 +209,45 @@ fn bytes(text: &StringArray) -> BinaryArray {
     BinaryArray::from(text.clone())
 }
 
+/// Makes lists of entries of maps, wherever they are: the row format knows no maps.
+fn without_maps(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let retyped = |field: &FieldRef, values: &ArrayRef| {
+        Arc::new(field.as_ref().clone().with_data_type(values.data_type().clone()))
+    };
+    Ok(match column.data_type() {
+        DataType::Struct(fields) => {
+            let nested = column.as_struct();
+            let values: Vec<ArrayRef> =
+                nested.columns().iter().map(without_maps).collect::<Result<_, _>>()?;
+            let fields: Fields =
+                fields.iter().zip(&values).map(|(field, values)| retyped(field, values)).collect();
+            let nulls = nested.nulls().cloned();
+            Arc::new(StructArray::try_new_with_length(fields, values, nulls, nested.len())?)
+        }
+        DataType::List(item) => {
+            let list = column.as_list::<i32>();
+            let values = without_maps(list.values())?;
+            let item = retyped(item, &values);
+            Arc::new(ListArray::try_new(
+                item,
+                list.offsets().clone(),
+                values,
+                list.nulls().cloned(),
+            )?)
+        }
+        DataType::Map(entries, _) => {
+            let map = column.as_map();
+            let pairs: ArrayRef = Arc::new(map.entries().clone());
+            let pairs = without_maps(&pairs)?;
+            let item = retyped(entries, &pairs);
+            Arc::new(ListArray::try_new(item, map.offsets().clone(), pairs, map.nulls().cloned())?)
+        }
+        _ => ArrayRef::clone(column),
+    })
+}
+
 fn rows(column: &ArrayRef) -> Result<BinaryArray, ArrowError> {
+    let column = &without_maps(column)?;
     let converter = RowConverter::new(vec![SortField::new(column.data_type().clone())])?;
     let rows = converter.convert_columns(std::slice::from_ref(column))?;
     let values: BinaryArray = rows

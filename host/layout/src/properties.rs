@@ -11,7 +11,8 @@ use crate::{
     action::{Action, Protocol},
     bloom,
     columns::parse_list,
-    ddl, interval,
+    ddl::{self, KeyTypes},
+    interval,
 };
 
 /// Properties that change how files, logs and commits are kept, without a table feature, and what
@@ -253,7 +254,7 @@ pub fn set_actions(
         return Ok(Vec::new());
     }
     bloom::check(&table, &snapshot.schema, properties)?;
-    ddl::resolved(&after, &after.cluster_by())?;
+    ddl::resolved(&after, &after.cluster_by(), KeyTypes::Complex)?;
     let mut metadata = snapshot.metadata.clone();
     metadata["configuration"] = json!(after.properties);
     let mut actions = vec![Action::CommitInfo(json!({

@@ -27,6 +27,8 @@ pub struct ClusteringSettings {
     pub fast_optimize: bool,
     /// A table that does not say how large its files should be gets a size by its own.
     pub adaptive_target: bool,
+    /// Structs, arrays and maps may be clustering columns.
+    pub complex_types: bool,
     /// VACUUM refuses a retention shorter than the table's own.
     pub retention_check: bool,
     /// Share of a file's rows that deletion vectors may hide before the file is rewritten.
@@ -54,6 +56,7 @@ impl Default for ClusteringSettings {
             min_overlap_threshold: 0.75,
             fast_optimize: true,
             adaptive_target: true,
+            complex_types: false,
             retention_check: true,
             deleted_rows_ratio: 0.05,
             auto_compact: None,
@@ -205,7 +208,7 @@ const fn file_size(
     Setting { key, other_key, expected: "a size above 0 such as 64MiB", field: Field::Size(field) }
 }
 
-const SETTINGS: [Setting; 14] = [
+const SETTINGS: [Setting; 15] = [
     flag("spark.microsoft.delta.optimize.clustering.strategy.incremental", |s| {
         &mut s.strategy_incremental
     }),
@@ -229,6 +232,7 @@ const SETTINGS: [Setting; 14] = [
     },
     flag("spark.microsoft.delta.optimize.fast.enabled", |s| &mut s.fast_optimize),
     flag("spark.microsoft.delta.targetFileSize.adaptive.enabled", |s| &mut s.adaptive_target),
+    flag("spark.microsoft.delta.clusteredTable.complexTypes.enabled", |s| &mut s.complex_types),
     flag("spark.databricks.delta.retentionDurationCheck.enabled", |s| &mut s.retention_check),
     Setting {
         key: "spark.databricks.delta.optimize.maxDeletedRowsRatio",
@@ -357,6 +361,7 @@ mod tests {
             min_overlap_threshold: 1.0,
             fast_optimize: false,
             adaptive_target: false,
+            complex_types: true,
             retention_check: false,
             deleted_rows_ratio: 0.5,
             auto_compact: Some(AutoCompact::Auto),

@@ -61,7 +61,7 @@ pub(super) async fn run(
 ) -> Result<(), Error> {
     let table = pipeline.lake.named(&arguments.table);
     let snapshot = pipeline.lake.snapshot(&table).await?;
-    let under = ddl::resolved(&snapshot, &arguments.under)?;
+    let under = ddl::resolved(&snapshot, &arguments.under, ddl::KeyTypes::Plain)?;
     let (scan, nulls) = pipeline.predicate(&table, &arguments.predicate).await?;
     let columns: BTreeSet<String> =
         scan.ranges.keys().cloned().chain(under.iter().cloned()).collect();

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path, time::Duration};
 use arrow::datatypes::Schema;
 use lakebed_lake::{CreateReport, DeleteClause, DeltaLake, DmlReport, NewTable};
 use lakebed_layout::{
-    AlterOutcome, AutoCompaction, ColumnMapping, Lake, LayoutError, alter_clustering,
+    AlterOutcome, AutoCompaction, ColumnMapping, Lake, LayoutError, alter_clustering_of,
     set_properties as set,
     statement::{CreateTable, TableReference},
     vacuum::VacuumOptions,
@@ -35,8 +35,15 @@ pub(super) async fn create_table(
     let CreateTable { columns, cluster_by, comment, properties, query, .. } = create;
     let schema: Schema =
         Schema::new(columns.into_iter().map(|c| c.into_field()).collect::<Vec<_>>());
-    let new =
-        NewTable { name: table, location, schema: schema.into(), cluster_by, comment, properties };
+    let new = NewTable {
+        name: table,
+        location,
+        schema: schema.into(),
+        cluster_by,
+        key_types: pipeline.key_types(),
+        comment,
+        properties,
+    };
     let report = match query {
         None => CreateReport {
             version: pipeline.lake.create_empty_table(new, pipeline.now).await?,
@@ -167,7 +174,8 @@ pub(super) async fn cluster_by(
     columns: &[String],
     output: &mut Output,
 ) -> Result<(), Error> {
-    let outcome = alter_clustering(lake, table, columns, pipeline.now).await?;
+    let types = pipeline.key_types();
+    let outcome = alter_clustering_of(lake, table, columns, types, pipeline.now).await?;
     let (version, changed) = version_of(&outcome);
     let columns = lake.snapshot(table).await?.cluster_by();
     if output.is_json() {
