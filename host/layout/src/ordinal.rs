@@ -11,9 +11,9 @@ use arrow::{
     buffer::NullBuffer,
     compute::cast,
     datatypes::{
-        ArrowPrimitiveType, DataType, Date32Type, Date64Type, Decimal128Type, FieldRef, Fields,
-        Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimeUnit,
-        TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+        ArrowPrimitiveType, DataType, Date32Type, Date64Type, Decimal64Type, Decimal128Type,
+        FieldRef, Fields, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+        TimeUnit, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
         TimestampSecondType,
     },
     error::ArrowError,
@@ -71,6 +71,7 @@ impl Ordinals {
                     |v: i128| i64::try_from(v).unwrap_or(if v < 0 { i64::MIN } else { i64::MAX });
                 numbers::<Decimal128Type>(column, |v| signed(narrow(v)))
             }
+            DataType::Decimal64(..) => numbers::<Decimal64Type>(column, signed),
             DataType::Utf8 => Self::Bytes(bytes(column.as_string::<i32>())),
             DataType::LargeUtf8 | DataType::Utf8View => {
                 let text = cast(column, &DataType::Utf8)?;

@@ -29,11 +29,11 @@ use datafusion::{
 use futures::{StreamExt, future::try_join_all};
 use tokio::sync::Mutex;
 
-use super::keys::RowKeys;
+use super::{keys::RowKeys, narrow::narrow};
 use crate::{meter::Meter, write::conform};
 
 /// Bytes of keys and places per row, while rows are dealt out and sorted.
-const BYTES_PER_ROW: usize = 48;
+const BYTES_PER_ROW: usize = 32;
 /// Most ranges on disk, each with a file and a buffer.
 const RANGES_MAX: usize = 512;
 /// Shares of the memory: a range that is being sorted may take this one.
@@ -72,6 +72,8 @@ pub(super) trait Sampler: Send + Sync {
 /// What the rows of one job are taken in with.
 pub(super) struct Collector<'c, S> {
     pub(super) schema: SchemaRef,
+    /// How rows are held.
+    pub(super) held_schema: SchemaRef,
     pub(super) runtime: Arc<RuntimeEnv>,
     /// Memory of the whole engine, in bytes.
     pub(super) memory: usize,
@@ -124,11 +126,12 @@ impl<S: Sampler> Collector<'_, S> {
         // A task of its own per stream, so that several are decoded at once.
         let (sender, mut batches) = tokio::sync::mpsc::channel(2);
         let (schema, meter) = (Arc::clone(&self.schema), Arc::clone(&self.meter));
+        let held_schema = Arc::clone(&self.held_schema);
         let decoding = tokio::spawn(async move {
             let mut stream = stream;
             while let Some(batch) = stream.next().await {
                 meter.check()?;
-                let batch = conform(&batch?, &schema)?;
+                let batch = narrow(&conform(&batch?, &schema)?, &held_schema)?;
                 meter.read(batch.num_rows());
                 if sender.send(batch).await.is_err() {
                     break;
@@ -189,8 +192,9 @@ impl<S: Sampler> Collector<'_, S> {
         let buffer =
             (memory / RANGE_SHARE / (starts.len() + 1)).clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX);
         let metrics = SpillMetrics::new(&ExecutionPlanMetricsSet::new(), 0);
-        let spill = SpillManager::new(Arc::clone(&self.runtime), metrics, Arc::clone(&self.schema))
-            .with_compression_type(SpillCompression::Lz4Frame);
+        let spill =
+            SpillManager::new(Arc::clone(&self.runtime), metrics, Arc::clone(&self.held_schema))
+                .with_compression_type(SpillCompression::Lz4Frame);
         let files = (0..=starts.len()).map(|_| Mutex::new(OpenRange::default())).collect();
         Ok(Ranges { keys: Arc::new(keys), starts, files, buffer, spill })
     }

@@ -8,6 +8,7 @@
 mod collect;
 mod held;
 mod keys;
+mod narrow;
 mod row_groups;
 
 use std::sync::Arc;
@@ -34,6 +35,7 @@ use self::{
     collect::{Collected, Collector, RangeOnDisk, Sampler},
     held::SortedRows,
     keys::{RowKeys, Sample, sample_rows},
+    narrow::narrow_schema,
     row_groups::FileSet,
 };
 use crate::{
@@ -117,6 +119,7 @@ impl DeltaLake {
     ) -> Result<Written> {
         let meter = &self.options.meter;
         let collector = Collector {
+            held_schema: narrow_schema(&spec.schema),
             schema: Arc::clone(&spec.schema),
             runtime: Arc::clone(&self.runtime),
             memory: usize::try_from(self.options.memory.0).unwrap_or(usize::MAX),

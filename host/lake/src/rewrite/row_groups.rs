@@ -31,7 +31,7 @@ use parquet::{
 };
 use tokio::io::AsyncWriteExt;
 
-use super::held::SortedRows;
+use super::{held::SortedRows, narrow::widen};
 use crate::{
     meter::Meter,
     physical::{physical_schema, retyped},
@@ -292,7 +292,7 @@ impl Encoder {
         {
             let sources: Vec<&dyn Array> =
                 self.rows.batches.iter().map(|batch| batch.column(column).as_ref()).collect();
-            let values = interleave(&sources, &places)?;
+            let values = widen(interleave(&sources, &places)?, logical.data_type())?;
             stats.update_column(logical.name(), &values)?;
             let values = retyped(&values, physical.data_type())?;
             for leaf in compute_leaves(physical, &values)? {
