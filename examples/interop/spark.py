@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 LAKE, LAKEBED = sys.argv[1], sys.argv[2:]
 FAILURES = []
@@ -39,6 +39,7 @@ def session():
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "4")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.ansi.enabled", "false")
         .getOrCreate()
     )
@@ -109,9 +110,8 @@ def files_by_cube(spark, table):
         spark._jsparkSession, os.path.join(LAKE, table)
     )
     files = log.update(False, spark._jvm.scala.Option.empty(), spark._jvm.scala.Option.empty())
-    tags = files.allFiles().toDF().selectExpr("tags['ZCUBE_ID'] AS cube").toJSON()
-    rows = tags.collectAsList() if hasattr(tags, "collectAsList") else tags.collect()
-    return [json.loads(row).get("cube") for row in rows]
+    adds = DataFrame(files.allFiles().toDF(), spark)
+    return [row["cube"] for row in adds.selectExpr("tags['ZCUBE_ID'] AS cube").collect()]
 
 
 def cubes_of(spark, table):
