@@ -66,7 +66,7 @@ impl Default for NewTable {
 
 /// What new files say of their columns.
 #[derive(Debug, Clone)]
-struct Naming {
+pub(crate) struct Naming {
     stats: StatsColumns,
     bloom_filters: Vec<BloomFilter>,
     column_mapping: ColumnMapping,
@@ -86,7 +86,7 @@ pub struct CreateReport {
 }
 
 impl Naming {
-    fn of(snapshot: &TableSnapshot) -> Self {
+    pub(crate) fn of(snapshot: &TableSnapshot) -> Self {
         Self {
             stats: ddl::stats_columns(snapshot),
             bloom_filters: snapshot.bloom_filters(),
@@ -383,19 +383,18 @@ impl DeltaLake {
         Ok(entry.is_some_and(|bytes| String::from_utf8_lossy(&bytes).contains(id)))
     }
 
-    async fn write_rows(
+    /// Describes the files of new rows: in the order they come in, clustered by nobody.
+    pub(crate) async fn new_rows_spec(
         &self,
         table: &TableName,
-        schema: &SchemaRef,
+        schema: SchemaRef,
         naming: Naming,
-        rows: SendableRecordBatchStream,
-        cut: Cut<'_>,
         now: Instant,
-    ) -> Result<Vec<AddFile>, LakeError> {
-        let spec = WriteSpec {
+    ) -> Result<WriteSpec, LakeError> {
+        Ok(WriteSpec {
             store: self.writable(table).await?,
             prefix: self.unique_id(),
-            schema: Arc::clone(schema),
+            schema,
             hidden_columns: 0,
             indexed_columns: naming.stats.leading,
             stats_columns: naming.stats.named,
@@ -408,7 +407,19 @@ impl DeltaLake {
             clustering_provider: None,
             modification_time: now.epoch_ms(),
             data_change: true,
-        };
+        })
+    }
+
+    async fn write_rows(
+        &self,
+        table: &TableName,
+        schema: &SchemaRef,
+        naming: Naming,
+        rows: SendableRecordBatchStream,
+        cut: Cut<'_>,
+        now: Instant,
+    ) -> Result<Vec<AddFile>, LakeError> {
+        let spec = self.new_rows_spec(table, Arc::clone(schema), naming, now).await?;
         let written = Box::pin(write_files(rows, cut, &spec)).await.map_err(|source| {
             LakeError::Engine { action: "write files of", table: table.to_string(), source }
         })?;

@@ -24,18 +24,20 @@ use datafusion::{
 };
 use lakebed_layout::{
     Change, FileReader, InputFile, Lake, LayoutError, MAX_ATTEMPTS, Replacement, TableSnapshot,
-    WriteOptions, action::AddFile, commit_change, conflict::Scope, ddl, input_file,
+    WriteOptions, action::AddFile, commit_change, conflict::Scope, input_file,
 };
 use lakebed_model::{Bytes, Instant, TableName};
-use object_store::{ObjectStore, path::Path, prefix::PrefixStore};
+use object_store::{path::Path, prefix::PrefixStore};
 use serde_json::json;
 
 use crate::{
     DeltaLake, DmlReport, LakeError,
-    files::{FileScan, FileScanSpec, row_tracking_fields, with_deleted_rows},
-    literals, predicate,
+    create::Naming,
+    files::{FileScan, row_tracking_fields},
+    kernel, literals, predicate,
+    rewrite::ScanRequest,
     scan::engine_scan,
-    write::{Cut, WriteSpec, write_files},
+    write::{Cut, count, write_files},
 };
 
 /// Column of a scan with the file that a row is from.
@@ -314,30 +316,14 @@ impl DeltaLake {
             table: table.to_string(),
             source,
         };
-        let mut store: Arc<dyn ObjectStore> = self.log_store(table)?.object_store(None);
+        let schema = place.schema(snapshot);
+        let mut spec = self.new_rows_spec(table, schema, Naming::of(snapshot), now).await?;
+        spec.hidden_columns = place.hidden.len();
         if !place.folder.is_empty() {
             let folder = Path::from_url_path(&place.folder)
                 .map_err(|error| engine(DataFusionError::External(Box::new(error))))?;
-            store = Arc::new(PrefixStore::new(store, folder));
+            spec.store = Arc::new(PrefixStore::new(spec.store, folder));
         }
-        let stats = ddl::stats_columns(snapshot);
-        let spec = WriteSpec {
-            store,
-            prefix: self.unique_id(),
-            schema: place.schema(snapshot),
-            hidden_columns: place.hidden.len(),
-            indexed_columns: stats.leading,
-            stats_columns: stats.named,
-            bloom_filters: snapshot.bloom_filters(),
-            column_mapping: snapshot.column_mapping(),
-            row_group_rows: self.options.row_group_rows,
-            threads: self.options.threads.get(),
-            meter: Arc::clone(&self.options.meter),
-            tags: BTreeMap::new(),
-            clustering_provider: None,
-            modification_time: now.epoch_ms(),
-            data_change: true,
-        };
         let written = write_files(rows, Cut::Bytes(file_size.0), &spec);
         let mut adds = Box::pin(written).await.map_err(engine)?.adds;
         for add in &mut adds {
@@ -357,20 +343,19 @@ impl DeltaLake {
         partitions: usize,
     ) -> Result<FileScan, LakeError> {
         let table = &snapshot.table;
-        let log_store = self.log_store(table)?;
-        let store = log_store.object_store(None);
+        let row_tracking = snapshot.row_tracking_columns();
         let inputs: Vec<InputFile> = files.iter().map(input_file).collect();
-        let files = with_deleted_rows(log_store, self.location(table)?, inputs).await.map_err(
+        let request = ScanRequest {
+            table,
+            version: snapshot.version,
+            inputs: &inputs,
+            reader: FileReader::FileByFile,
+            column_mapping: snapshot.column_mapping(),
+            row_tracking: row_tracking.as_ref(),
+        };
+        self.scan_one_by_one(request, Arc::clone(&snapshot.schema), partitions).await.map_err(
             |source| LakeError::Engine { action: "scan", table: table.to_string(), source },
-        )?;
-        Ok(FileScan::new(FileScanSpec {
-            store,
-            schema: Arc::clone(&snapshot.schema),
-            mapping: snapshot.column_mapping(),
-            row_tracking: snapshot.row_tracking_columns(),
-            files,
-            partitions,
-        }))
+        )
     }
 }
 
@@ -487,12 +472,9 @@ fn scan_name(snapshot: &TableSnapshot, file: &AddFile) -> String {
     if snapshot.reader() == FileReader::FileByFile {
         return file.path.clone();
     }
-    let mut root = snapshot.location.clone();
-    if !root.ends_with('/') {
-        root.push('/');
-    }
-    url::Url::parse(&root)
-        .and_then(|root| root.join(&file.path))
+    let root = &snapshot.location;
+    url::Url::parse(root)
+        .and_then(|root| kernel::folder(&root).join(&file.path))
         .map_or_else(|_| format!("{root}{}", file.path), |url| url.to_string())
 }
 
@@ -527,6 +509,27 @@ fn delete_info(attempt: Attempt<'_>, report: &DmlReport) -> serde_json::Value {
     info
 }
 
-fn count(length: usize) -> u64 {
-    u64::try_from(length).unwrap_or(u64::MAX)
+#[cfg(test)]
+mod tests {
+    use lakebed_layout::testing::{FakeLake, plain_file};
+    use lakebed_model::TableName;
+
+    /// The engine has the container of an Azure table in the host of its URLs.
+    #[tokio::test]
+    async fn files_are_named_as_the_engine_names_them() {
+        let lake = FakeLake::new(&[], vec![]);
+        let snapshot = lakebed_layout::Lake::snapshot(&lake, &TableName::new("t")).await.unwrap();
+        for (location, expected) in [
+            ("file:///lake/t", "file:///lake/t/f%20g"),
+            ("s3://bucket/t/", "s3://bucket/t/f%20g"),
+            (
+                "abfss://box@account.dfs.core.windows.net/t",
+                "abfss://box.account.dfs.core.windows.net/t/f%20g",
+            ),
+        ] {
+            let location = location.to_owned();
+            let snapshot = lakebed_layout::TableSnapshot { location, ..snapshot.clone() };
+            assert_eq!(super::scan_name(&snapshot, &plain_file("f%20g", 1)), expected);
+        }
+    }
 }

@@ -407,7 +407,7 @@ pub(crate) fn equal_parts(rows: u64, files: u64) -> Vec<u64> {
     (0..files).map(|file| rows * (file + 1) / files - rows * file / files).collect()
 }
 
-fn count(length: usize) -> u64 {
+pub(crate) fn count(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
 }
 

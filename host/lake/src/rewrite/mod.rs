@@ -23,7 +23,7 @@ use datafusion::{
     error::{DataFusionError, Result},
     prelude::{DataFrame, SessionContext},
 };
-use deltalake::{delta_datafusion::DeltaScanNext, logstore::LogStoreRef};
+use deltalake::delta_datafusion::DeltaScanNext;
 use futures::StreamExt;
 use lakebed_layout::{
     ColumnMapping, Executor, ExecutorError, FileReader, InputFile, RewriteOutput, RewriteTask,
@@ -163,11 +163,12 @@ impl DeltaLake {
         context: &SessionContext,
         request: ScanRequest<'_>,
     ) -> Result<Arc<dyn TableProvider>> {
-        let log_store = self.log_store(request.table).map_err(external)?;
         if request.reader == FileReader::FileByFile {
             let partitions = context.copied_config().target_partitions();
-            return self.scan_file_by_file(log_store, request, partitions).await;
+            let schema = self.schema_at(request.table, request.version).await.map_err(external)?;
+            return Ok(Arc::new(self.scan_one_by_one(request, schema, partitions).await?));
         }
+        let log_store = self.log_store(request.table).map_err(external)?;
         let scan = DeltaScanNext::builder()
             .with_log_store(log_store)
             .with_session(Arc::new(context.state()))
@@ -178,24 +179,25 @@ impl DeltaLake {
         Ok(Arc::new(scan))
     }
 
-    async fn scan_file_by_file(
+    /// Scans some files one by one, with the ids of their rows where they are wanted.
+    pub(crate) async fn scan_one_by_one(
         &self,
-        log_store: LogStoreRef,
         request: ScanRequest<'_>,
+        schema: SchemaRef,
         partitions: usize,
-    ) -> Result<Arc<dyn TableProvider>> {
-        let schema = self.schema_at(request.table, request.version).await.map_err(external)?;
+    ) -> Result<FileScan> {
+        let log_store = self.log_store(request.table).map_err(external)?;
         let location = self.location(request.table).map_err(external)?;
         let store = log_store.object_store(None);
         let files = with_deleted_rows(log_store, location, request.inputs.to_vec()).await?;
-        Ok(Arc::new(FileScan::new(FileScanSpec {
+        Ok(FileScan::new(FileScanSpec {
             store,
             schema,
             mapping: request.column_mapping,
             row_tracking: request.row_tracking.cloned(),
             files,
             partitions,
-        })))
+        }))
     }
 }
 
