@@ -1,8 +1,9 @@
 //! The change data feed: rows that a commit deletes, written for readers of changes.
 //!
 //! Such files lie in `_change_data` and have the table's columns and `_change_type` (PROTOCOL.md, "Add
-//! CDC File"). None lies in a folder of its partition: deltalake reads their paths undecoded. Where a commit has one, readers look at nothing
-//! else of it, so the rows of files that go whole are written as well.
+//! CDC File"). None lies in a folder of its partition: deltalake reads their paths undecoded. Where a
+//! commit has one, readers look at nothing else of it, so the rows of files that go whole are written
+//! as well.
 
 use std::sync::Arc;
 

@@ -94,6 +94,34 @@ pub(crate) struct WriteSpec {
     pub(crate) data_change: bool,
 }
 
+impl WriteSpec {
+    /// Prepares for the statistics of a file; columns that the table does not show have none.
+    pub(crate) fn statistics(&self) -> Result<StatsCollector> {
+        let shown = self.schema.fields().len().saturating_sub(self.hidden_columns);
+        let schema = Schema::new(self.schema.fields()[..shown].to_vec());
+        let (leading, named) = (self.indexed_columns, self.stats_columns.as_slice());
+        StatsCollector::new(&schema, leading, named, self.column_mapping)
+    }
+
+    /// Describes a file that was written.
+    pub(crate) fn added(&self, path: String, size: u64, stats: String) -> AddFile {
+        let tags = self.tags.iter().map(|(key, value)| (key.clone(), Some(value.clone())));
+        AddFile {
+            path,
+            partition_values: BTreeMap::new(),
+            size,
+            modification_time: self.modification_time,
+            data_change: self.data_change,
+            stats: Some(stats),
+            tags: (!self.tags.is_empty()).then(|| tags.collect()),
+            deletion_vector: None,
+            base_row_id: None,
+            default_row_commit_version: None,
+            clustering_provider: self.clustering_provider.clone(),
+        }
+    }
+}
+
 /// Files written, uncommitted.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
@@ -251,13 +279,7 @@ async fn encode(
     permit: OwnedSemaphorePermit,
     spec: WriteSpec,
 ) -> Result<AddFile> {
-    let shown = spec.schema.fields().len().saturating_sub(spec.hidden_columns);
-    let mut stats = StatsCollector::new(
-        &Schema::new(spec.schema.fields()[..shown].to_vec()),
-        spec.indexed_columns,
-        &spec.stats_columns,
-        spec.column_mapping,
-    )?;
+    let mut stats = spec.statistics()?;
     let schema = physical_schema(&spec.schema, spec.column_mapping);
     let path = Path::from(name.as_str());
     let target = BufWriter::new(Arc::clone(&spec.store), path);
@@ -288,20 +310,7 @@ async fn encode(
     // An upload whose end fails has nothing left to abort, and `abort` would panic.
     writer.finish().await?;
     drop(permit);
-    Ok(AddFile {
-        path: name,
-        partition_values: BTreeMap::new(),
-        size: count(writer.bytes_written()),
-        modification_time: spec.modification_time,
-        data_change: spec.data_change,
-        stats: Some(stats.finish()?),
-        tags: (!spec.tags.is_empty())
-            .then(|| spec.tags.iter().map(|(k, v)| (k.clone(), Some(v.clone()))).collect()),
-        deletion_vector: None,
-        base_row_id: None,
-        default_row_commit_version: None,
-        clustering_provider: spec.clustering_provider.clone(),
-    })
+    Ok(spec.added(name, count(writer.bytes_written()), stats.finish()?))
 }
 
 pub(crate) fn properties(planned: Planned, schema: &Schema, spec: &WriteSpec) -> WriterProperties {

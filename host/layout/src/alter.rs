@@ -1,8 +1,6 @@
 //! `ALTER TABLE`, committed.
 
-use std::collections::BTreeMap;
-
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lakebed_model::{Instant, TableName};
 use lakebed_plan::Layout;

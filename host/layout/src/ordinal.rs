@@ -21,7 +21,7 @@ use arrow::{
 };
 
 /// Most digits of a decimal whose unscaled value fits 64 bits.
-const NARROW_DIGITS: u8 = 18;
+pub const NARROW_DIGITS: u8 = 18;
 const SIGN: u64 = 1 << 63;
 
 /// The values of one column, ready to be compared.

@@ -162,7 +162,7 @@ impl<S: Sampler> Collector<'_, S> {
                     batches.push((position, batch));
                     return Ok(());
                 }
-                let ranges = Arc::new(self.start_ranges(batches).await?);
+                let ranges = Arc::new(self.start_ranges(batches, reservation.size()).await?);
                 for (_, held) in std::mem::take(batches) {
                     ranges.push(held).await?;
                 }
@@ -173,13 +173,13 @@ impl<S: Sampler> Collector<'_, S> {
         ranges.push(batch).await
     }
 
-    async fn start_ranges(&self, held: &[((usize, usize), RecordBatch)]) -> Result<Ranges> {
+    async fn start_ranges(
+        &self,
+        held: &[((usize, usize), RecordBatch)],
+        held_bytes: usize,
+    ) -> Result<Ranges> {
         let (keys, sample, rows) = self.sampler.sample().await?;
         let held_rows: usize = held.iter().map(|(_, batch)| batch.num_rows()).sum();
-        let held_bytes: usize = held
-            .iter()
-            .map(|(_, batch)| batch.get_array_memory_size() + batch.num_rows() * BYTES_PER_ROW)
-            .sum();
         let rows = usize::try_from(rows).unwrap_or(usize::MAX);
         let expected = held_bytes.saturating_mul(rows / held_rows.max(1) + 1);
         let memory = self.memory.max(MEMORY_MIN);

@@ -41,6 +41,8 @@ struct Keyed {
 pub(super) struct SortedRows {
     pub(super) batches: Vec<RecordBatch>,
     order: Vec<Keyed>,
+    /// Bytes of a row in memory, on average.
+    pub(super) average_row_bytes: usize,
 }
 
 impl SortedRows {
@@ -80,17 +82,13 @@ impl SortedRows {
             range.sort_unstable_by(compare);
             Ok(())
         })?;
-        Ok(Self { batches, order: rows })
+        let bytes: usize = batches.iter().map(RecordBatch::get_array_memory_size).sum();
+        let average_row_bytes = bytes / rows.len().max(1);
+        Ok(Self { batches, order: rows, average_row_bytes })
     }
 
     pub(super) const fn len(&self) -> usize {
         self.order.len()
-    }
-
-    /// Returns the bytes of a row in memory, on average.
-    pub(super) fn average_row_bytes(&self) -> usize {
-        let bytes: usize = self.batches.iter().map(RecordBatch::get_array_memory_size).sum();
-        bytes / self.len().max(1)
     }
 
     /// Lists how many rows each file has that ends where a cell does: the number of a row's cell is

@@ -13,6 +13,7 @@ use lakebed_layout::{
 };
 
 use super::{every_nth, held::key_columns};
+use crate::write::count;
 
 /// Gives rows their keys: ascending keys are the order of the rows.
 #[derive(Debug)]
@@ -152,8 +153,4 @@ impl Sample {
             .map(|part| concat(&part.iter().map(AsRef::as_ref).collect::<Vec<&dyn Array>>()))
             .collect()
     }
-}
-
-fn count(length: usize) -> u64 {
-    u64::try_from(length).unwrap_or(u64::MAX)
 }

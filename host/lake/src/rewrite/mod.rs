@@ -117,18 +117,17 @@ impl DeltaLake {
         task: &RewriteTask,
         spec: &WriteSpec,
     ) -> Result<Written> {
-        let meter = &self.options.meter;
         let collector = Collector {
             held_schema: narrow_schema(&spec.schema),
             schema: Arc::clone(&spec.schema),
             runtime: Arc::clone(&self.runtime),
             memory: usize::try_from(self.options.memory.0).unwrap_or(usize::MAX),
             sampler: &sampler,
-            meter: Arc::clone(meter),
+            meter: Arc::clone(&spec.meter),
         };
         let collected = collector.collect(frame.execute_stream_partitioned().await?).await?;
         tracing::debug!(table = task.table, rows = collected.rows(), "rows taken in");
-        let mut files = FileSet::new(spec, meter);
+        let mut files = FileSet::new(spec);
         let result = write_collected(collected, task, &mut files, spec.threads).await;
         if result.is_err() {
             files.discard().await;

@@ -9,14 +9,12 @@ use arrow::{
     datatypes::{DataType, Decimal64Type, Decimal128Type, Field, Fields, Schema, SchemaRef},
     error::ArrowError,
 };
-
-/// Most digits of a decimal that 64 bits hold.
-const DIGITS: u8 = 18;
+use lakebed_layout::ordinal::NARROW_DIGITS;
 
 /// Returns the schema of held rows.
 pub(super) fn narrow_schema(schema: &Schema) -> SchemaRef {
     let narrow = |field: &Arc<Field>| match field.data_type() {
-        DataType::Decimal128(digits, scale) if *digits <= DIGITS => {
+        DataType::Decimal128(digits, scale) if *digits <= NARROW_DIGITS => {
             let data_type = DataType::Decimal64(*digits, *scale);
             Arc::new(field.as_ref().clone().with_data_type(data_type))
         }

@@ -7,17 +7,13 @@
 //! 3. Encoded row groups go to their file in order, and from there to storage.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::VecDeque,
     io,
     ops::Range,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use arrow::{
-    array::Array,
-    compute::interleave,
-    datatypes::{Schema, SchemaRef},
-};
+use arrow::{array::Array, compute::interleave, datatypes::SchemaRef};
 use datafusion::error::{DataFusionError, Result};
 use futures::{StreamExt, TryStreamExt, stream};
 use lakebed_layout::action::AddFile;
@@ -33,7 +29,6 @@ use tokio::io::AsyncWriteExt;
 
 use super::{held::SortedRows, narrow::widen};
 use crate::{
-    meter::Meter,
     physical::{physical_schema, retyped},
     stats::StatsCollector,
     write::{Planned, WriteSpec, Written, properties, row_group_rows},
@@ -45,7 +40,6 @@ const COLUMN_BYTES_MAX: usize = 1 << 30;
 /// The files of one rewrite, filled one after the other.
 pub(super) struct FileSet<'s> {
     spec: &'s WriteSpec,
-    meter: &'s Meter,
     /// Rows of each file to come.
     targets: VecDeque<u64>,
     names: Vec<String>,
@@ -90,10 +84,9 @@ struct Encoder {
 }
 
 impl<'s> FileSet<'s> {
-    pub(super) fn new(spec: &'s WriteSpec, meter: &'s Meter) -> Self {
+    pub(super) fn new(spec: &'s WriteSpec) -> Self {
         Self {
             spec,
-            meter,
             targets: VecDeque::new(),
             names: Vec::new(),
             open: VecDeque::new(),
@@ -112,7 +105,7 @@ impl<'s> FileSet<'s> {
         let physical = physical_schema(&self.spec.schema, self.spec.column_mapping);
         let encoder = Arc::new(Encoder {
             logical: Arc::clone(&self.spec.schema),
-            stats: new_stats(self.spec)?,
+            stats: self.spec.statistics()?,
             physical,
             rows,
         });
@@ -145,8 +138,8 @@ impl<'s> FileSet<'s> {
         let mut encoded = stream::iter(jobs).map(encode).buffered(at_once);
         let mut ended = 0;
         while let Some((position, group)) = encoded.try_next().await? {
-            self.meter.check()?;
-            self.meter.write(group.rows);
+            self.spec.meter.check()?;
+            self.spec.meter.write(group.rows);
             while ended < position {
                 self.end().await?;
                 ended += 1;
@@ -224,14 +217,14 @@ impl OpenFile {
             row_groups: 0,
             buffer,
             upload,
-            stats: new_stats(spec)?,
+            stats: spec.statistics()?,
         })
     }
 
     /// Divides rows into row groups of this file, and counts them as its own.
     fn jobs(&mut self, rows: Range<usize>, encoder: &Encoder) -> Vec<Job> {
-        let average = encoder.rows.average_row_bytes().max(1);
-        let most = (COLUMN_BYTES_MAX / average).clamp(1, self.row_group_rows);
+        let most = (COLUMN_BYTES_MAX / encoder.rows.average_row_bytes.max(1))
+            .clamp(1, self.row_group_rows);
         let groups = rows.len().div_ceil(most);
         let bound = |group: usize| rows.start + rows.len() * group / groups;
         let job = |group| Job {
@@ -261,21 +254,7 @@ impl OpenFile {
         self.upload.write_all(&self.buffer.take()).await?;
         self.upload.shutdown().await?;
         let rows = self.stats.rows();
-        let tags: BTreeMap<_, _> =
-            spec.tags.iter().map(|(key, value)| (key.clone(), Some(value.clone()))).collect();
-        let add = AddFile {
-            path: self.name,
-            partition_values: BTreeMap::new(),
-            size,
-            modification_time: spec.modification_time,
-            data_change: spec.data_change,
-            stats: Some(self.stats.finish()?),
-            tags: (!tags.is_empty()).then_some(tags),
-            deletion_vector: None,
-            base_row_id: None,
-            default_row_commit_version: None,
-            clustering_provider: spec.clustering_provider.clone(),
-        };
+        let add = spec.added(self.name, size, self.stats.finish()?);
         Ok((add, rows))
     }
 }
@@ -305,13 +284,6 @@ impl Encoder {
         }
         Ok(Encoded { chunks, stats, rows: places.len() })
     }
-}
-
-/// Columns that the table does not show have no statistics.
-fn new_stats(spec: &WriteSpec) -> Result<StatsCollector> {
-    let shown = spec.schema.fields().len().saturating_sub(spec.hidden_columns);
-    let schema = Schema::new(spec.schema.fields()[..shown].to_vec());
-    StatsCollector::new(&schema, spec.indexed_columns, &spec.stats_columns, spec.column_mapping)
 }
 
 /// Bytes that the Parquet writer has put out and storage has not taken yet.
