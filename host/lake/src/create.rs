@@ -251,7 +251,8 @@ impl DeltaLake {
         now: Instant,
     ) -> Result<Vec<AddFile>, LakeError> {
         let naming = Naming::of(&as_if_created(new));
-        self.write_rows(&new.name, &new.schema, naming, rows, cut, now).await
+        let spec = self.new_rows_spec(&new.name, Arc::clone(&new.schema), naming, now).await?;
+        self.write_rows(&new.name, &spec, rows, cut).await
     }
 
     /// Appends rows in one file and one commit; returns its version. Small files are merged afterwards
@@ -293,13 +294,15 @@ impl DeltaLake {
         now: Instant,
     ) -> Result<RewriteOutput, LakeError> {
         let cut = options.file_size(snapshot).0;
-        let naming = Naming::of(snapshot);
+        let (schema, naming) = (Arc::clone(&snapshot.schema), Naming::of(snapshot));
+        let mut spec = self.new_rows_spec(&snapshot.table, schema, naming, now).await?;
+        spec.threads = (spec.threads / streams.len().max(1)).max(1);
         let mut jobs = Vec::with_capacity(streams.len());
         for rows in streams {
-            let (lake, naming) = (self.clone(), naming.clone());
-            let (table, schema) = (snapshot.table.clone(), Arc::clone(&snapshot.schema));
+            let spec = WriteSpec { prefix: self.unique_id(), ..spec.clone() };
+            let (lake, table) = (self.clone(), snapshot.table.clone());
             jobs.push(tokio::spawn(Box::pin(async move {
-                lake.write_rows(&table, &schema, naming, rows, Cut::Bytes(cut), now).await
+                lake.write_rows(&table, &spec, rows, Cut::Bytes(cut)).await
             })));
         }
         let mut adds = Vec::new();
@@ -336,8 +339,9 @@ impl DeltaLake {
         now: Instant,
     ) -> Result<RewriteOutput, LakeError> {
         let naming = Naming::of(snapshot);
-        let adds = self.write_rows(&snapshot.table, &snapshot.schema, naming, rows, cut, now);
-        let adds = adds.await?;
+        let schema = Arc::clone(&snapshot.schema);
+        let spec = self.new_rows_spec(&snapshot.table, schema, naming, now).await?;
+        let adds = self.write_rows(&snapshot.table, &spec, rows, cut).await?;
         let rows = adds.iter().filter_map(AddFile::rows).sum();
         Ok(RewriteOutput { adds, rows_in: rows, rows_out: rows, steps: Vec::new() })
     }
@@ -413,14 +417,11 @@ impl DeltaLake {
     async fn write_rows(
         &self,
         table: &TableName,
-        schema: &SchemaRef,
-        naming: Naming,
+        spec: &WriteSpec,
         rows: SendableRecordBatchStream,
         cut: Cut<'_>,
-        now: Instant,
     ) -> Result<Vec<AddFile>, LakeError> {
-        let spec = self.new_rows_spec(table, Arc::clone(schema), naming, now).await?;
-        let written = Box::pin(write_files(rows, cut, &spec)).await.map_err(|source| {
+        let written = Box::pin(write_files(rows, cut, spec)).await.map_err(|source| {
             LakeError::Engine { action: "write files of", table: table.to_string(), source }
         })?;
         Ok(written.adds)

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use arrow::{
     array::{
-        Array, ArrayRef, AsArray, LargeListArray, ListArray, MapArray, RecordBatch,
-        RecordBatchOptions, StructArray, new_null_array,
+        Array, ArrayRef, AsArray, LargeListArray, ListArray, MapArray, StructArray, new_null_array,
     },
     compute::{CastOptions, cast_with_options},
     datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef},
@@ -39,15 +38,6 @@ fn physical_type(data_type: &DataType, mapping: ColumnMapping) -> DataType {
         DataType::Map(entries, sorted) => DataType::Map(physical_field(entries, mapping), *sorted),
         other => other.clone(),
     }
-}
-
-/// Gives a batch of a table the names of its files; the columns are in one order.
-pub(crate) fn to_physical(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
-    let columns = batch.columns().iter().zip(schema.fields());
-    let columns: Vec<ArrayRef> =
-        columns.map(|(column, field)| retyped(column, field.data_type())).collect::<Result<_>>()?;
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
 }
 
 /// Puts the same values under other names of nested fields.
@@ -191,14 +181,14 @@ mod tests {
 
     use arrow::{
         array::{
-            ArrayRef, AsArray, Date32Array, Decimal128Array, Int8Array, Int32Array, RecordBatch,
-            StringArray, StructArray,
+            ArrayRef, AsArray, Date32Array, Decimal128Array, Int8Array, Int32Array, StringArray,
+            StructArray,
         },
         datatypes::{DataType, Field, Fields, Schema, TimeUnit},
     };
     use lakebed_layout::{ColumnMapping, testing::mapped_field as mapped};
 
-    use super::{field_id, physical_schema, to_logical, to_physical};
+    use super::{field_id, physical_schema, retyped, to_logical};
 
     #[test]
     fn a_batch_goes_to_physical_names_and_back() {
@@ -208,16 +198,14 @@ mod tests {
         let codes: ArrayRef = Arc::new(Int32Array::from(vec![Some(1), None, Some(3)]));
         let nulls = Some(vec![true, true, false].into());
         let who: ArrayRef = Arc::new(StructArray::new(inner, vec![codes], nulls));
-        let batch = RecordBatch::try_new(schema, vec![who]).unwrap();
-        let physical = physical_schema(&batch.schema(), ColumnMapping::Id);
-        let written = to_physical(&batch, &physical).unwrap();
-        let field = written.schema().field(0).clone();
+        let physical = physical_schema(&schema, ColumnMapping::Id);
+        let field = physical.field(0).clone();
+        let written = retyped(&who, field.data_type()).unwrap();
         assert_eq!((field.name().as_str(), field_id(&field)), ("col-1", Some(1)));
         let DataType::Struct(children) = field.data_type() else { panic!("no struct") };
         assert_eq!((children[0].name().as_str(), field_id(&children[0])), ("col-2", Some(2)));
         for mapping in [ColumnMapping::Name, ColumnMapping::Id] {
-            let back = to_logical(written.column(0), &field, &outer, mapping).unwrap();
-            assert_eq!(&back, batch.column(0));
+            assert_eq!(&to_logical(&written, &field, &outer, mapping).unwrap(), &who);
         }
     }
 

@@ -110,6 +110,23 @@ impl StatsCollector {
         Ok(())
     }
 
+    /// Takes in values of one column of which only those that bound the others are at hand, and how
+    /// many more are null.
+    pub(crate) fn update_bounds(
+        &mut self,
+        name: &str,
+        bounds: Option<&ArrayRef>,
+        nulls: usize,
+    ) -> Result<()> {
+        if let Some(bounds) = bounds {
+            self.update_column(name, bounds)?;
+        }
+        for leaf in self.leaves.iter_mut().filter(|leaf| *leaf.path == [name]) {
+            leaf.null_count += u64::try_from(nulls).unwrap_or(u64::MAX);
+        }
+        Ok(())
+    }
+
     /// Takes in what another collector of the same columns saw.
     pub(crate) fn merge(&mut self, other: Self) -> Result<()> {
         self.rows += other.rows;

@@ -1,16 +1,10 @@
-//! Cuts a stream of rows into Parquet files, several encoded at once: of equal rows where it is known
-//! how many there are, else of a size.
+//! Cuts a stream of rows into Parquet files: of equal rows where it is known how many there are, else of
+//! a size.
 //!
-//! The stream is read once; each file has a task with a short queue, so that while one file's last
-//! rows are encoded the next one fills. Memory is bounded by the queues and one row group per task.
+//! The stream is read once, and its rows are gathered into row groups, of which several are encoded at
+//! once ([`FileSet`]). Memory holds those.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use arrow::{
     array::{RecordBatch, RecordBatchOptions},
@@ -22,24 +16,14 @@ use datafusion::{
 };
 use futures::StreamExt;
 use lakebed_layout::{BloomFilter, ColumnMapping, action::AddFile, columns};
-use object_store::{ObjectStore, ObjectStoreExt, buffered::BufWriter, path::Path};
+use object_store::ObjectStore;
 use parquet::{
-    arrow::AsyncArrowWriter,
     basic::{Compression, ZstdLevel},
     file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder},
     schema::types::ColumnPath,
 };
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
-    task::JoinHandle,
-};
 
-use crate::{
-    change_data::CHANGE_TYPE,
-    meter::Meter,
-    physical::{physical_schema, to_physical},
-    stats::StatsCollector,
-};
+use crate::{change_data::CHANGE_TYPE, file_set::FileSet, meter::Meter, stats::StatsCollector};
 
 /// Fewest rows of a data page: smaller pages cost more in headers than they prune.
 const PAGE_ROWS_MIN: u64 = 512;
@@ -47,17 +31,17 @@ const PAGE_ROWS_MIN: u64 = 512;
 const PAGE_ROWS_MAX: u64 = 20_000;
 /// Rows of a data page where nobody knows how many the file will have.
 const PAGE_ROWS_UNKNOWN: u64 = 4_096;
-/// Rows handed to an encoder at once where files are cut by size.
-const PORTION_ROWS: usize = 1_024;
+/// Bytes in memory after which a row group ends in any case: several are held at once.
+const GATHERED_BYTES_MAX: usize = 128 << 20;
 /// Pages a file is divided into where its size allows.
 const PAGES_PER_FILE: u64 = 16;
 /// Row groups a file is divided into where its size allows, so that readers without page indexes skip
 /// within it too.
-const ROW_GROUPS_PER_FILE: u64 = 8;
+pub(crate) const ROW_GROUPS_PER_FILE: u64 = 8;
 /// Fewest rows of a row group: each has a dictionary of its own.
 const ROW_GROUP_ROWS_MIN: u64 = 1 << 16;
 /// Fewest bytes of a row group where files are cut by size.
-const ROW_GROUP_BYTES_MIN: u64 = 1 << 20;
+pub(crate) const ROW_GROUP_BYTES_MIN: u64 = 1 << 20;
 
 /// How the files of one job are written.
 #[derive(Debug, Clone)]
@@ -80,7 +64,7 @@ pub(crate) struct WriteSpec {
     pub(crate) column_mapping: ColumnMapping,
     /// Most rows of a row group.
     pub(crate) row_group_rows: usize,
-    /// Files encoded at once.
+    /// Row groups encoded at once, and as many more wait for their place.
     pub(crate) threads: usize,
     /// Counts the rows, and says when to stop.
     pub(crate) meter: Arc<Meter>,
@@ -101,6 +85,14 @@ impl WriteSpec {
         let schema = Schema::new(self.schema.fields()[..shown].to_vec());
         let (leading, named) = (self.indexed_columns, self.stats_columns.as_slice());
         StatsCollector::new(&schema, leading, named, self.column_mapping)
+    }
+
+    /// Names a file of this job; files of changes have names of their own.
+    pub(crate) fn file_name(&self, number: usize) -> String {
+        let last = self.schema.fields().last();
+        let is_change = last.is_some_and(|column| column.name() == CHANGE_TYPE);
+        let kind = if is_change { "cdc" } else { "part" };
+        format!("{kind}-{number:05}-{}-c000.zstd.parquet", self.prefix)
     }
 
     /// Describes a file that was written.
@@ -138,29 +130,6 @@ pub(crate) enum Cut<'c> {
     Bytes(u64),
 }
 
-/// What is known of a file before it is written.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Planned {
-    /// Its rows; 0 where nobody knows.
-    pub(crate) rows: u64,
-    /// Its size, where it is cut by that.
-    pub(crate) bytes: Option<u64>,
-}
-
-struct OpenFile {
-    rows_left: u64,
-    /// Size so far, a few batches behind.
-    size: Arc<AtomicU64>,
-    queue: mpsc::Sender<RecordBatch>,
-}
-
-/// What a job has begun, in the order of its files.
-#[derive(Default)]
-struct Begun {
-    names: Vec<String>,
-    tasks: VecDeque<JoinHandle<Result<AddFile>>>,
-}
-
 /// Writes a stream into files.
 ///
 /// On an error every file of the job is deleted as far as possible.
@@ -170,163 +139,85 @@ pub(crate) async fn write_files(
     spec: &WriteSpec,
 ) -> Result<Written> {
     let running = spec.meter.begin(None);
-    let mut begun = Begun::default();
-    let result = Box::pin(write_all(stream, cut, spec, &mut begun)).await;
-    if result.is_err() {
-        discard(begun, spec).await;
+    let mut files = FileSet::new(spec)?;
+    let written = match Box::pin(fill(stream, cut, &mut files, spec)).await {
+        Ok(()) => files.finish().await,
+        Err(error) => Err(error),
+    };
+    if written.is_err() {
+        files.discard().await;
     }
     drop(running);
-    result
+    written
 }
 
-/// Deletes the files of a failed job, after their tasks: a file still being written would come back.
-async fn discard(begun: Begun, spec: &WriteSpec) {
-    for task in begun.tasks {
-        if let Err(error) = joined(task.await) {
-            tracing::debug!(%error, "another file of the failed job failed");
-        }
-    }
-    for name in begun.names {
-        if let Err(error) = spec.store.delete(&Path::from(name.as_str())).await {
-            tracing::debug!(name, %error, "file of the failed job not deleted");
-        }
-    }
-}
-
-async fn write_all(
+/// Gathers row groups from a stream and has them written.
+async fn fill(
     mut stream: SendableRecordBatchStream,
     cut: Cut<'_>,
+    files: &mut FileSet<'_>,
     spec: &WriteSpec,
-    begun: &mut Begun,
-) -> Result<Written> {
-    let slots = Arc::new(Semaphore::new(spec.threads.max(1)));
-    let (rows_per_file, file_bytes) = match cut {
-        Cut::Rows(rows) => (rows, u64::MAX),
-        Cut::Bytes(bytes) => (&[][..], bytes.max(1)),
-    };
-    // A size is known only of what is encoded, so rows go there in small portions.
-    let step = if file_bytes == u64::MAX { usize::MAX } else { PORTION_ROWS };
-    let mut targets: Vec<u64> = rows_per_file.iter().rev().copied().filter(|r| *r > 0).collect();
-    let mut open: Option<OpenFile> = None;
-    let mut rows = 0;
+) -> Result<()> {
+    match cut {
+        Cut::Rows(rows) => files.expect(rows.iter().copied()),
+        Cut::Bytes(bytes) => files.cut_by_size(bytes),
+    }
+    let mut group = Gathered::default();
     while let Some(batch) = stream.next().await {
-        let batch = conform(&batch?, &spec.schema)?;
+        let mut batch = batch?;
         spec.meter.check()?;
         spec.meter.read(batch.num_rows());
-        spec.meter.write(batch.num_rows());
-        rows += count(batch.num_rows());
-        let mut offset = 0;
-        while offset < batch.num_rows() {
-            let mut file = match open.take() {
-                Some(file) => file,
-                None => {
-                    let rows = targets.pop().unwrap_or(0);
-                    let limit = if targets.is_empty() { u64::MAX } else { rows };
-                    let bytes = (file_bytes < u64::MAX).then_some(file_bytes);
-                    let planned = Planned { rows, bytes };
-                    start_file(planned, limit, begun, &slots, spec).await?
-                }
-            };
-            let room = usize::try_from(file.rows_left).unwrap_or(usize::MAX).min(step);
-            let part = batch.slice(offset, room.min(batch.num_rows() - offset));
-            offset += part.num_rows();
-            file.rows_left -= count(part.num_rows());
-            if file.queue.send(part).await.is_err() {
-                drop(file);
-                return Err(first_error(begun).await);
-            }
-            if file.rows_left > 0 && file.size.load(Ordering::Relaxed) < file_bytes {
-                open = Some(file);
+        while batch.num_rows() > 0 {
+            let row_bytes = batch.get_array_memory_size() / batch.num_rows();
+            let room = files.row_group_room(row_bytes)?.saturating_sub(group.rows).max(1);
+            let part = batch.slice(0, room.min(batch.num_rows()));
+            batch = batch.slice(part.num_rows(), batch.num_rows() - part.num_rows());
+            group.add(part, row_bytes);
+            let is_full = group.rows >= files.row_group_room(row_bytes)?;
+            if is_full || group.bytes >= GATHERED_BYTES_MAX {
+                files.write_row_group(std::mem::take(&mut group).batches).await?;
             }
         }
     }
-    drop(open);
-    let mut adds = Vec::with_capacity(begun.tasks.len());
-    while let Some(task) = begun.tasks.pop_front() {
-        adds.push(joined(task.await)?);
+    if group.rows > 0 {
+        files.write_row_group(group.batches).await?;
     }
-    Ok(Written { adds, rows })
+    Ok(())
 }
 
-async fn start_file(
-    planned: Planned,
-    rows_left: u64,
-    begun: &mut Begun,
-    slots: &Arc<Semaphore>,
-    spec: &WriteSpec,
-) -> Result<OpenFile> {
-    let permit = Arc::clone(slots)
-        .acquire_owned()
-        .await
-        .map_err(|error| DataFusionError::External(Box::new(error)))?;
-    let last = spec.schema.fields().last();
-    let is_change = last.is_some_and(|column| column.name() == CHANGE_TYPE);
-    let kind = if is_change { "cdc" } else { "part" };
-    let name = format!("{kind}-{:05}-{}-c000.zstd.parquet", begun.names.len(), spec.prefix);
-    begun.names.push(name.clone());
-    let (queue, batches) = mpsc::channel(2);
-    let size = Arc::new(AtomicU64::new(0));
-    let encoding = encode(name, planned, batches, Arc::clone(&size), permit, spec.clone());
-    begun.tasks.push_back(tokio::spawn(Box::pin(encoding)));
-    Ok(OpenFile { rows_left, size, queue })
+/// Rows of a row group to come.
+#[derive(Default)]
+struct Gathered {
+    batches: Vec<RecordBatch>,
+    rows: usize,
+    bytes: usize,
 }
 
-async fn encode(
-    name: String,
-    planned: Planned,
-    mut batches: mpsc::Receiver<RecordBatch>,
-    size: Arc<AtomicU64>,
-    permit: OwnedSemaphorePermit,
-    spec: WriteSpec,
-) -> Result<AddFile> {
-    let mut stats = spec.statistics()?;
-    let schema = physical_schema(&spec.schema, spec.column_mapping);
-    let path = Path::from(name.as_str());
-    let target = BufWriter::new(Arc::clone(&spec.store), path);
-    let mut writer = AsyncArrowWriter::try_new(
-        target,
-        Arc::clone(&schema),
-        Some(properties(planned, &schema, &spec)),
-    )?;
-    let written: Result<()> = async {
-        while let Some(batch) = batches.recv().await {
-            stats.update(&batch)?;
-            writer.write(&to_physical(&batch, &schema)?).await?;
-            size.store(
-                count(writer.bytes_written() + writer.in_progress_size()),
-                Ordering::Relaxed,
-            );
-        }
-        writer.flush().await?;
-        Ok(())
+impl Gathered {
+    fn add(&mut self, batch: RecordBatch, row_bytes: usize) {
+        self.rows += batch.num_rows();
+        self.bytes += batch.num_rows() * row_bytes;
+        self.batches.push(batch);
     }
-    .await;
-    if let Err(error) = written {
-        if let Err(abort) = writer.into_inner().abort().await {
-            tracing::debug!(name, %abort, "upload not aborted");
-        }
-        return Err(error);
-    }
-    // An upload whose end fails has nothing left to abort, and `abort` would panic.
-    writer.finish().await?;
-    drop(permit);
-    Ok(spec.added(name, count(writer.bytes_written()), stats.finish()?))
 }
 
-pub(crate) fn properties(planned: Planned, schema: &Schema, spec: &WriteSpec) -> WriterProperties {
-    let page_rows = match planned.rows {
-        0 => PAGE_ROWS_UNKNOWN,
-        rows => (rows / PAGES_PER_FILE).clamp(PAGE_ROWS_MIN, PAGE_ROWS_MAX),
+/// The level of all files' compression: higher ones cost several times as much for a few percent.
+pub(crate) fn compression_level() -> ZstdLevel {
+    ZstdLevel::default()
+}
+
+/// Returns how files are written, of which it may be known how many rows they will have.
+pub(crate) fn properties(rows: Option<u64>, schema: &Schema, spec: &WriteSpec) -> WriterProperties {
+    let page_rows = match rows {
+        None | Some(0) => PAGE_ROWS_UNKNOWN,
+        Some(rows) => (rows / PAGES_PER_FILE).clamp(PAGE_ROWS_MIN, PAGE_ROWS_MAX),
     };
     let page_rows = usize::try_from(page_rows).unwrap_or(usize::MAX);
-    let group_rows = row_group_rows(planned.rows, spec.row_group_rows);
-    let group_bytes =
-        planned.bytes.map(|bytes| (bytes / ROW_GROUPS_PER_FILE).max(ROW_GROUP_BYTES_MIN));
+    let group_rows = row_group_rows(rows.unwrap_or(0), spec.row_group_rows);
     let common = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_compression(Compression::ZSTD(compression_level()))
         .set_statistics_enabled(EnabledStatistics::Page)
         .set_max_row_group_row_count(Some(group_rows))
-        .set_max_row_group_bytes(group_bytes.and_then(|bytes| usize::try_from(bytes).ok()))
         .set_data_page_row_count_limit(page_rows)
         .set_write_batch_size(page_rows.min(1_024))
         .set_created_by(lakebed_layout::engine_info().to_owned());
@@ -396,20 +287,6 @@ pub(crate) fn conform(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordB
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
 }
 
-/// Finds out why a file's task went before its rows came.
-async fn first_error(begun: &mut Begun) -> DataFusionError {
-    while let Some(task) = begun.tasks.pop_front() {
-        if let Err(error) = joined(task.await) {
-            return error;
-        }
-    }
-    DataFusionError::Internal("a file's queue closed early".to_owned())
-}
-
-fn joined(result: std::result::Result<Result<AddFile>, tokio::task::JoinError>) -> Result<AddFile> {
-    result.map_err(|error| DataFusionError::External(Box::new(error)))?
-}
-
 /// Divides rows into `files` equal parts, the first ones larger by one where needed.
 pub(crate) fn equal_parts(rows: u64, files: u64) -> Vec<u64> {
     let files = files.clamp(1, rows.max(1));
@@ -429,7 +306,7 @@ mod tests {
     use object_store::memory::InMemory;
     use parquet::schema::types::ColumnPath;
 
-    use super::{Planned, WriteSpec, equal_parts, properties, row_group_rows};
+    use super::{WriteSpec, equal_parts, properties, row_group_rows};
     use crate::physical::physical_schema;
 
     /// Under column mapping files have other names; a field of a struct has a filter as well.
@@ -460,7 +337,7 @@ mod tests {
             data_change: true,
         };
         let schema = physical_schema(&spec.schema, spec.column_mapping);
-        let made = properties(Planned { rows: 1_000, bytes: None }, &schema, &spec);
+        let made = properties(Some(1_000), &schema, &spec);
         let of = |path: &[&str]| {
             let path = ColumnPath::new(path.iter().map(|part| (*part).to_owned()).collect());
             made.bloom_filter_properties(&path).map(|found| found.ndv())

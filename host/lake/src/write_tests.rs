@@ -142,8 +142,8 @@ async fn every_column_chunk_has_a_page_index_that_covers_its_rows() {
     }
 }
 
-/// arrow-rs#7356. FIXME: the writer gives a chunk of nulls only a dictionary page without entries, which
-/// some readers call corrupt; it decides on dictionaries before it sees the rows.
+/// arrow-rs#7356: a dictionary page without entries is corrupt for some readers. FIXME: fields of structs
+/// still get one, from the crate's writer, which decides on dictionaries before it sees the rows.
 #[tokio::test]
 async fn chunks_of_nulls_only_are_read_back() {
     let rows = 131_072_i32;
@@ -165,7 +165,9 @@ async fn chunks_of_nulls_only_are_read_back() {
     for (group, nulls) in footer.row_groups().iter().zip([65_536, 0]) {
         let half = group.column(1).statistics().and_then(|statistics| statistics.null_count_opt());
         assert_eq!(half, Some(nulls));
-        assert!(group.column(1).dictionary_page_offset().is_some());
+        assert_eq!(group.column(1).dictionary_page_offset().is_some(), nulls == 0);
+        assert_eq!(group.column(2).dictionary_page_offset(), None);
+        assert!(group.column(3).dictionary_page_offset().is_some());
     }
     let mut session = table.lake.session();
     let answer = session.run("SELECT count(half) AS h, count(none) AS n FROM t").await.unwrap();

@@ -29,8 +29,8 @@ use datafusion::{
 use futures::{StreamExt, future::try_join_all};
 use tokio::sync::Mutex;
 
-use super::{keys::RowKeys, narrow::narrow};
-use crate::{meter::Meter, write::conform};
+use super::keys::RowKeys;
+use crate::{meter::Meter, narrow::narrow, write::conform};
 
 /// Bytes of keys and places per row, while rows are dealt out and sorted.
 const BYTES_PER_ROW: usize = 32;

@@ -14,7 +14,7 @@ use arrow::{
 use lakebed_layout::ordinal::Ordinals;
 
 use super::keys::RowKeys;
-use crate::write::equal_parts;
+use crate::{encode::Place, file_set::OrderedRows, write::equal_parts};
 
 /// Keys of a range that one thread sorts: about what its second-level cache holds.
 const RANGE_ROWS: usize = 1 << 16;
@@ -22,13 +22,6 @@ const RANGE_ROWS: usize = 1 << 16;
 const RANGES_MAX: usize = 1 << 12;
 /// Keys looked at per splitter.
 const OVERSAMPLING: usize = 16;
-
-/// Where a row lies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) batch: u32,
-    pub(super) row: u32,
-}
 
 #[derive(Debug, Clone, Copy)]
 struct Keyed {
@@ -39,10 +32,9 @@ struct Keyed {
 /// Rows and the order they are to be written in.
 #[derive(Debug)]
 pub(super) struct SortedRows {
-    pub(super) batches: Vec<RecordBatch>,
+    batches: Vec<RecordBatch>,
     order: Vec<Keyed>,
-    /// Bytes of a row in memory, on average.
-    pub(super) average_row_bytes: usize,
+    average_row_bytes: usize,
 }
 
 impl SortedRows {
@@ -87,10 +79,6 @@ impl SortedRows {
         Ok(Self { batches, order: rows, average_row_bytes })
     }
 
-    pub(super) const fn len(&self) -> usize {
-        self.order.len()
-    }
-
     /// Lists how many rows each file has that ends where a cell does: the number of a row's cell is
     /// its key above some bits. A cell of twice as many rows as a file should have, which no key told
     /// apart, is several files.
@@ -103,11 +91,23 @@ impl SortedRows {
         }
         files
     }
+}
 
-    /// Lists where the rows of a part lie, for Arrow's `interleave`.
-    pub(super) fn places(&self, part: std::ops::Range<usize>) -> Vec<(usize, usize)> {
-        let places = self.order[part].iter().map(|keyed| keyed.place);
-        places.map(|place| (index(place.batch), index(place.row))).collect()
+impl OrderedRows for SortedRows {
+    fn batches(&self) -> &[RecordBatch] {
+        &self.batches
+    }
+
+    fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    fn places(&self, part: std::ops::Range<usize>) -> Vec<Place> {
+        self.order[part].iter().map(|keyed| keyed.place).collect()
+    }
+
+    fn average_row_bytes(&self) -> usize {
+        self.average_row_bytes
     }
 }
 
@@ -226,7 +226,7 @@ mod tests {
     use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
     use lakebed_layout::RowOrder;
 
-    use super::{RowKeys, SortedRows};
+    use super::{OrderedRows as _, Place, RowKeys, SortedRows, index};
 
     fn batch(keys: &[Option<&str>]) -> RecordBatch {
         let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values((0..).take(keys.len())));
@@ -246,7 +246,8 @@ mod tests {
         let values: Vec<Option<String>> = sorted
             .places(0..sorted.len())
             .into_iter()
-            .map(|(batch, row)| {
+            .map(|Place { batch, row }| {
+                let (batch, row) = (index(batch), index(row));
                 let text = sorted.batches[batch].column(1).as_string::<i32>();
                 arrow::array::Array::is_valid(text, row).then(|| text.value(row).to_owned())
             })
@@ -278,15 +279,15 @@ mod tests {
         let mut places = sorted.places(0..sorted.len());
         let values: Vec<i64> = places
             .iter()
-            .map(|(batch, row)| {
-                sorted.batches[*batch]
+            .map(|place| {
+                sorted.batches[index(place.batch)]
                     .column(0)
                     .as_primitive::<arrow::datatypes::Int64Type>()
-                    .value(*row)
+                    .value(index(place.row))
             })
             .collect();
         assert!(values.is_sorted());
-        places.sort_unstable();
+        places.sort_unstable_by_key(|place| (place.batch, place.row));
         places.dedup();
         assert_eq!(places.len(), 300_000);
     }

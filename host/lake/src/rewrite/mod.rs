@@ -3,13 +3,11 @@
 //! 1. The scan's streams are taken in ([`collect`]); what does not fit in memory is dealt out to
 //!    files on disk, a range of keys each.
 //! 2. Every row gets a key ([`keys`]), and keys are sorted ([`held`]).
-//! 3. Rows are gathered, encoded and written in that order, row group by row group ([`row_groups`]).
+//! 3. Rows are gathered, encoded and written in that order, row group by row group ([`crate::file_set`]).
 
 mod collect;
 mod held;
 mod keys;
-mod narrow;
-mod row_groups;
 
 use std::sync::Arc;
 
@@ -35,12 +33,12 @@ use self::{
     collect::{Collected, Collector, RangeOnDisk, Sampler},
     held::SortedRows,
     keys::{RowKeys, Sample, sample_rows},
-    narrow::narrow_schema,
-    row_groups::FileSet,
 };
 use crate::{
     DeltaLake, chain,
+    file_set::{FileSet, OrderedRows},
     files::{FileScan, FileScanSpec, with_deleted_rows},
+    narrow::narrow_schema,
     session,
     write::{Cut, WriteSpec, Written, equal_parts, write_files},
 };
@@ -127,7 +125,7 @@ impl DeltaLake {
         };
         let collected = collector.collect(frame.execute_stream_partitioned().await?).await?;
         tracing::debug!(table = task.table, rows = collected.rows(), "rows taken in");
-        let mut files = FileSet::new(spec);
+        let mut files = FileSet::new(spec)?;
         let result = write_collected(collected, task, &mut files, spec.threads).await;
         if result.is_err() {
             files.discard().await;
@@ -231,7 +229,7 @@ async fn write_collected(
         if is_cut {
             files.expect(sorted.cells(CELL_SHIFT, rows_per_file));
         }
-        files.write(sorted).await?;
+        files.write(Arc::new(sorted)).await?;
     }
     drop(reservation);
     files.finish().await

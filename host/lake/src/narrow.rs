@@ -12,7 +12,7 @@ use arrow::{
 use lakebed_layout::ordinal::NARROW_DIGITS;
 
 /// Returns the schema of held rows.
-pub(super) fn narrow_schema(schema: &Schema) -> SchemaRef {
+pub(crate) fn narrow_schema(schema: &Schema) -> SchemaRef {
     let narrow = |field: &Arc<Field>| match field.data_type() {
         DataType::Decimal128(digits, scale) if *digits <= NARROW_DIGITS => {
             let data_type = DataType::Decimal64(*digits, *scale);
@@ -27,7 +27,7 @@ pub(super) fn narrow_schema(schema: &Schema) -> SchemaRef {
 ///
 /// # Errors
 /// Fails when a decimal has more digits than its column.
-pub(super) fn narrow(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+pub(crate) fn narrow(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     let columns = batch.columns().iter().zip(schema.fields());
     let columns = columns
         .map(|(column, field)| match (column.data_type(), field.data_type()) {
@@ -52,7 +52,7 @@ pub(super) fn narrow(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBa
 }
 
 /// Gives held values the type of their column again.
-pub(super) fn widen(values: ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
+pub(crate) fn widen(values: ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
     match (values.data_type(), data_type) {
         (DataType::Decimal64(..), DataType::Decimal128(digits, scale)) => {
             let narrow = values.as_primitive::<Decimal64Type>();
