@@ -36,8 +36,9 @@ const PAUSE_MIN: Duration = Duration::from_millis(1);
 #[async_trait]
 impl Lake for DeltaLake {
     async fn snapshot(&self, table: &TableName) -> Result<TableSnapshot, LakeFault> {
-        let delta = self.open(table).await?;
-        let read = snapshot::read(table, self.location(table)?, &delta).await?;
+        let newest = self.open(table).await?;
+        let engine = self.log_store(table)?.engine(None);
+        let read = snapshot::read(table, self.location(table)?, engine, newest).await?;
         self.remember_checkpoint_interval(table, read.checkpoint_interval());
         Ok(read)
     }
@@ -146,7 +147,7 @@ impl DeltaLake {
     /// Fails when the log cannot be read.
     pub async fn commit_infos(&self, table: &TableName) -> Result<Vec<(u64, Value)>, LakeError> {
         let location = self.location(table)?;
-        let newest = self.open(table).await?.version().unwrap_or_default();
+        let newest = self.open(table).await?.version();
         let store = self.log_store(table)?;
         let read = |version| {
             let store = Arc::clone(&store);
