@@ -104,7 +104,15 @@ impl Lake for DeltaLake {
                 Err(TransactionError::VersionAlreadyExists(_)) => return Ok(PutOutcome::Exists),
                 // Its answer was lost, or it is still under way: whichever put comes second is
                 // refused, and the log tells whose it is.
-                Err(error) if puts < PUTS && is_remote(location) && is_passing(&error) => {
+                Err(error) if is_remote(location) && is_passing(&error) => {
+                    if puts >= PUTS {
+                        return Err(LakeFault::Unsettled {
+                            version,
+                            table: table.to_string(),
+                            location: location.to_string(),
+                            source: error.into(),
+                        });
+                    }
                     tracing::warn!(%table, version, %error, "commit not answered, sent again");
                     self.pause(puts).await;
                 }
