@@ -65,6 +65,49 @@ fn nulls_in_a_predicate_take_no_row_and_keep_none() {
     }
 }
 
+/// Columns of a query may have one name.
+#[test]
+fn expressions_that_read_alike_stand_beside_each_other() {
+    let lake =
+        lake(&["CREATE TABLE t (a INT, b STRING, c INT)", "INSERT INTO t VALUES (1, 'x', 2)"]);
+    sql(&lake, &["INSERT INTO t SELECT a + 1, NULL, NULL FROM t"]).succeeded();
+    sql(&lake, &["INSERT INTO t (c, a) SELECT a, a FROM t WHERE a = 2"]).succeeded();
+    assert_eq!(
+        answer(&lake, "SELECT a, b, c FROM t ORDER BY a, c NULLS FIRST"),
+        [
+            json!({"a": 1, "b": "x", "c": 2}),
+            json!({"a": 2, "b": null, "c": null}),
+            json!({"a": 2, "b": null, "c": 2}),
+        ]
+    );
+    assert_eq!(
+        answer(&lake, "SELECT count(*), count(*), 1 AS n FROM t"),
+        [json!({"count(*)": 3, "count(*) (2)": 3, "n": 1})]
+    );
+    assert_eq!(
+        answer(&lake, "SELECT sum(x) AS n FROM (SELECT a AS x, c, c FROM t)"),
+        [json!({"n": 5})]
+    );
+}
+
+#[test]
+fn joins_using_columns_spell_them_as_other_names() {
+    let lake = lake(&[
+        "CREATE TABLE l (Id INT, ShipDate INT, x INT)",
+        "CREATE TABLE r (Id INT, ShipDate INT, y INT)",
+        "INSERT INTO l VALUES (1, 2, 3), (4, 5, 6)",
+        "INSERT INTO r VALUES (1, 2, 7)",
+    ]);
+    for columns in ["Id", "ID", "id, shipdate", "`Id`"] {
+        for join in ["JOIN", "LEFT SEMI JOIN", "RIGHT JOIN"] {
+            let query = format!("SELECT count(*) AS n FROM l {join} r USING ({columns})");
+            assert_eq!(answer(&lake, &query), [json!({"n": 1})], "{query}");
+        }
+        let nested = format!("SELECT x, y FROM (l JOIN r USING ({columns})) ORDER BY x");
+        assert_eq!(answer(&lake, &nested), [json!({"x": 3, "y": 7})], "{nested}");
+    }
+}
+
 /// Counting rows by the log alone must stop at a limit as well.
 #[test]
 fn limits_hold_over_constants() {

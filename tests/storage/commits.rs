@@ -2,7 +2,10 @@
 
 use std::{
     collections::BTreeSet,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use lakebed_lake::{DeltaLake, LakeOptions, NewTable, StoreOptions};
@@ -157,6 +160,48 @@ fn a_commit_that_was_written_and_answered_with_an_error_is_found_in_the_log() {
         let (code, stderr, versions, rows) = insert_through(&bucket, 1, fate);
         assert_eq!((code, versions, rows), (0, 2, 1), "{status}: {stderr}");
     }
+}
+
+/// A put under way may arrive after we have stopped asking: then its files must be there.
+#[test]
+fn files_of_a_commit_that_storage_never_answers_are_left() {
+    let Some(server) = server("files_of_a_commit_that_storage_never_answers_are_left") else {
+        return;
+    };
+    let bucket = Bucket::create(&server);
+    let fate = || Fate::Answered("503 Slow Down", "");
+    let (code, stderr, versions, rows) = insert_through(&bucket, usize::MAX, fate);
+    assert_eq!((code, versions, rows), (4, 1, 0), "{stderr}");
+    assert!(stderr.contains("storage did not say whether it was written"), "{stderr}");
+    assert!(stderr.contains("DESCRIBE HISTORY"), "{stderr}");
+    let keys = bucket.keys("lake/t/");
+    assert_eq!(keys.iter().filter(|key| key.ends_with(".parquet")).count(), 1, "{keys:?}");
+}
+
+#[test]
+fn many_objects_are_deleted_with_one_request() {
+    let Some(server) = server("many_objects_are_deleted_with_one_request") else { return };
+    let bucket = Bucket::create(&server);
+    bucket.sql(&["CREATE TABLE t (k BIGINT) CLUSTER BY (k)"]).succeeded();
+    for n in 0..50 {
+        bucket.put(&format!("lake/t/orphan-{n}.parquet"), b"x");
+    }
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&requests);
+    let between = proxy::start(Some(&server), move |request| {
+        let deletes = request.method == "DELETE" || request.path.contains("?delete");
+        counted.fetch_add(usize::from(deletes), Ordering::SeqCst);
+        Fate::Passed
+    });
+    configure(bucket.folder.path(), &between, "");
+    let unchecked = "SET spark.databricks.delta.retentionDurationCheck.enabled = false";
+    let run = bucket.sql(&[unchecked, "VACUUM t RETAIN 0 HOURS"]);
+    configure(bucket.folder.path(), &server, "");
+    run.succeeded();
+    let left = bucket.keys("lake/t/");
+    assert!(!left.iter().any(|key| key.contains("orphan")), "{left:?}");
+    // The trial of the conditional put deletes its own object.
+    assert!(requests.load(Ordering::SeqCst) < 5, "{requests:?} requests");
 }
 
 #[test]

@@ -399,6 +399,10 @@ fn fault_remedy(fault: &LakeFault) -> (Remedy, String) {
             "name a table of the lake, or set [lake] folder or [tables] in lakebed.toml".to_owned(),
         ),
         LakeFault::Storage { .. } => store_remedy(fault),
+        LakeFault::Unsettled { version, .. } => (
+            Remedy::Retry,
+            format!("see in DESCRIBE HISTORY whether version {version} has appeared since, before running it again"),
+        ),
         LakeFault::UnsafeCommit { .. } => (
             Remedy::Allow,
             "use a store whose conditional put (If-None-Match: *) is kept, and leave aws_conditional_put alone; nothing was written".to_owned(),

@@ -40,7 +40,7 @@ impl DeltaLake {
     /// # Errors
     /// Fails when the log cannot be read or written. Log files that cannot be deleted stay.
     pub async fn checkpoint(&self, table: &TableName) -> Result<u64, LakeError> {
-        let version = self.open(table).await?.version().unwrap_or_default();
+        let version = self.open(table).await?.version();
         self.checkpoint_at(table, version).await?;
         Ok(version)
     }

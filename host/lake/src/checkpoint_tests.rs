@@ -252,6 +252,40 @@ fn check_same(one: &TableSnapshot, other: &TableSnapshot) {
     assert_eq!((&one.clustering, one.cluster_by()), (&other.clustering, vec!["a".to_owned()]));
 }
 
+/// Databricks' default for large tables is another than ours.
+#[tokio::test(flavor = "multi_thread")]
+async fn statistics_that_a_checkpoint_has_as_columns_only_are_read() {
+    let properties = json!({"delta.checkpoint.writeStatsAsJson": "false",
+        "delta.checkpoint.writeStatsAsStruct": "true"});
+    let log = Log::new(&[], &properties);
+    log.commit(1, &[add("f1"), add("f2")]);
+    log.lake.checkpoint(&log.table).await.unwrap();
+    for version in 0..2 {
+        fs::remove_file(log.path(&commit(version))).unwrap();
+    }
+    log.commit(2, &[add("f3")]);
+    let rows = log.checkpoint_rows(1);
+    assert!(of_kind(&rows, "add").iter().all(|add| add["stats"].is_null()), "{rows:?}");
+    let files = log.snapshot().await.files;
+    assert_eq!(files.len(), 3);
+    for file in &files {
+        let stats: Value = serde_json::from_str(file.stats.as_deref().unwrap()).unwrap();
+        assert_eq!((&stats["numRecords"], &stats["maxValues"]["a"]), (&json!(3), &json!(9)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_with_the_same_tags_share_them() {
+    let log = Log::new(&[], &json!({}));
+    let mut other = add("f3");
+    other["add"]["tags"]["ZCUBE_ID"] = json!("another");
+    log.commit(1, &[add("f1"), add("f2"), other]);
+    let files = log.snapshot().await.files;
+    let tags: Vec<_> = files.iter().map(|file| file.tags.as_deref().unwrap()).collect();
+    assert!(std::ptr::eq(tags[0], tags[1]));
+    assert_eq!(tags[2]["ZCUBE_ID"].as_deref(), Some("another"));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn checkpoint_keeps_all_that_a_clustered_table_needs() {
     let log = eventful(&["deletionVectors"]);

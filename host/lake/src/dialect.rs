@@ -4,7 +4,9 @@
 //!    back-ticks for lower-case ones, so a name that no column has as it stands is spelled as the one
 //!    column that differs only by case.
 //! 2. A number with an exponent is a DOUBLE; the engine was told to read others as decimals.
-//! 3. `explode` is the engine's `unnest`, and `sequence` its `generate_series` where both count up.
+//! 3. Columns of a query may be called alike; the engine wants names that differ, so the second `NULL` of
+//!    `SELECT NULL, NULL` becomes `NULL (2)`. An alias says what it says.
+//! 4. `explode` is the engine's `unnest`, and `sequence` its `generate_series` where both count up.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,9 +20,9 @@ use datafusion::{
         parser::Statement,
         sqlparser::{
             ast::{
-                Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
-                ObjectNamePart, Query, Select, SelectItem, TableAlias, TableFactor, Value,
-                VisitMut, VisitorMut,
+                Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+                JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Query, Select,
+                SelectItem, TableAlias, TableFactor, TableWithJoins, Value, VisitMut, VisitorMut,
             },
             dialect::SparkSqlDialect,
             parser::Parser,
@@ -151,6 +153,21 @@ impl Translator<'_> {
         }
     }
 
+    /// Spells the columns of every `USING`.
+    fn spell_joins(&self, tables: &mut TableWithJoins) {
+        for join in &mut tables.joins {
+            let Some(JoinConstraint::Using(columns)) = constraint_of(&mut join.join_operator)
+            else {
+                continue;
+            };
+            for ObjectName(parts) in columns {
+                if let [ObjectNamePart::Identifier(name)] = parts.as_mut_slice() {
+                    self.spell(name);
+                }
+            }
+        }
+    }
+
     fn spell_columns(&self, alias: &mut TableAlias) {
         for column in &mut alias.columns {
             self.spell(&mut column.name);
@@ -175,12 +192,24 @@ impl VisitorMut for Translator<'_> {
                 self.spell(alias);
             }
         }
+        for tables in &mut select.from {
+            self.spell_joins(tables);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Names are told apart once they are spelled as columns are.
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
+        tell_apart(&mut select.projection);
         ControlFlow::Continue(())
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
         if let Some(alias) = alias_of(factor) {
             self.spell_columns(alias);
+        }
+        if let TableFactor::NestedJoin { table_with_joins, .. } = factor {
+            self.spell_joins(table_with_joins);
         }
         ControlFlow::Continue(())
     }
@@ -216,6 +245,55 @@ impl VisitorMut for Translator<'_> {
             _ => {}
         }
         ControlFlow::Continue(())
+    }
+}
+
+const fn constraint_of(operator: &mut JoinOperator) -> Option<&mut JoinConstraint> {
+    match operator {
+        JoinOperator::Join(constraint)
+        | JoinOperator::Inner(constraint)
+        | JoinOperator::Left(constraint)
+        | JoinOperator::LeftOuter(constraint)
+        | JoinOperator::Right(constraint)
+        | JoinOperator::RightOuter(constraint)
+        | JoinOperator::FullOuter(constraint)
+        | JoinOperator::CrossJoin(constraint)
+        | JoinOperator::Semi(constraint)
+        | JoinOperator::LeftSemi(constraint)
+        | JoinOperator::RightSemi(constraint)
+        | JoinOperator::Anti(constraint)
+        | JoinOperator::LeftAnti(constraint)
+        | JoinOperator::RightAnti(constraint)
+        | JoinOperator::AsOf { constraint, .. }
+        | JoinOperator::StraightJoin(constraint) => Some(constraint),
+        JoinOperator::CrossApply
+        | JoinOperator::OuterApply
+        | JoinOperator::ArrayJoin
+        | JoinOperator::LeftArrayJoin
+        | JoinOperator::InnerArrayJoin => None,
+    }
+}
+
+/// Gives expressions that read alike names that differ.
+fn tell_apart(items: &mut [SelectItem]) {
+    let named = |item: &SelectItem| match item {
+        SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.clone()),
+        SelectItem::UnnamedExpr(expression) => Some(expression.to_string()),
+        _ => None,
+    };
+    let mut taken: BTreeSet<String> = BTreeSet::new();
+    for item in items {
+        let Some(name) = named(item) else { continue };
+        if taken.insert(name.clone()) {
+            continue;
+        }
+        if let SelectItem::UnnamedExpr(expression) = item {
+            let name = (2..).map(|n| format!("{name} ({n})")).find(|name| !taken.contains(name));
+            let name = name.unwrap_or_default();
+            let (expr, alias) = (expression.clone(), Ident::with_quote('`', name.as_str()));
+            *item = SelectItem::ExprWithAlias { expr, alias };
+            taken.insert(name);
+        }
     }
 }
 

@@ -35,9 +35,14 @@ pub(crate) fn folder(location: &Url) -> Url {
     root
 }
 
-/// Reads a table's state at a version. Blocks.
+/// Reads a table's protocol and metadata at a version. Blocks.
 pub(crate) fn snapshot(engine: &dyn Engine, root: Url, version: u64) -> DeltaResult<SnapshotRef> {
     Snapshot::builder_for(root).at_version(version).build(engine)
+}
+
+/// Reads a table's protocol and metadata at the newest version. Blocks.
+pub(crate) fn newest(engine: &dyn Engine, root: Url) -> DeltaResult<SnapshotRef> {
+    Snapshot::builder_for(root).build(engine)
 }
 
 /// Reads the `remove` actions of a version's log. Blocks.
@@ -77,7 +82,7 @@ pub(crate) fn sidecars(engine: &dyn Engine, file: FileMeta) -> DeltaResult<BTree
     Ok(names)
 }
 
-fn record_batch(data: Box<dyn EngineData>) -> DeltaResult<RecordBatch> {
+pub(crate) fn record_batch(data: Box<dyn EngineData>) -> DeltaResult<RecordBatch> {
     Ok(ArrowEngineData::try_from_engine_data(data)?.record_batch().clone())
 }
 
@@ -90,8 +95,7 @@ fn removes_of(batch: &RecordBatch) -> Vec<RemoveFile> {
     let Some(paths) = Texts::of(removes, "path") else { return Vec::new() };
     let times = removes.column_by_name("deletionTimestamp");
     let times = times.and_then(|column| column.as_primitive_opt::<Int64Type>());
-    let vectors = removes.column_by_name("deletionVector");
-    let vectors = vectors.and_then(|column| column.as_struct_opt());
+    let vectors = Vectors::of(removes);
     let read = |row: usize| {
         Some(RemoveFile {
             path: paths.get(row)?,
@@ -102,7 +106,7 @@ fn removes_of(batch: &RecordBatch) -> Vec<RemoveFile> {
             size: None,
             stats: None,
             tags: None,
-            deletion_vector: vectors.and_then(|vectors| vector_of(vectors, row)),
+            deletion_vector: vectors.as_ref().and_then(|vectors| vectors.get(row)),
             base_row_id: None,
             default_row_commit_version: None,
         })
@@ -110,38 +114,56 @@ fn removes_of(batch: &RecordBatch) -> Vec<RemoveFile> {
     (0..removes.len()).filter(|row| removes.is_valid(*row)).filter_map(read).collect()
 }
 
-/// Some writers put a struct of nulls, or an empty storage type, where there is no vector.
-fn vector_of(vectors: &StructArray, row: usize) -> Option<DeletionVector> {
-    if vectors.is_null(row) {
-        return None;
+/// A column of deletion vectors. Some writers put a struct of nulls, or an empty storage type, where
+/// there is none.
+pub(crate) struct Vectors<'b> {
+    vectors: &'b StructArray,
+    storage_type: Texts,
+    path_or_inline_dv: Texts,
+}
+
+impl<'b> Vectors<'b> {
+    pub(crate) fn of(parent: &'b StructArray) -> Option<Self> {
+        let vectors = parent.column_by_name("deletionVector")?.as_struct_opt()?;
+        let storage_type = Texts::of(vectors, "storageType")?;
+        let path_or_inline_dv = Texts::of(vectors, "pathOrInlineDv")?;
+        Some(Self { vectors, storage_type, path_or_inline_dv })
     }
-    let storage_type = Texts::of(vectors, "storageType")?.get(row).filter(|t| !t.is_empty())?;
-    let path_or_inline_dv = Texts::of(vectors, "pathOrInlineDv")?.get(row).unwrap_or_default();
-    let whole = |name: &str| {
-        let column = vectors.column_by_name(name)?.as_primitive_opt::<Int32Type>()?;
-        column.is_valid(row).then(|| column.value(row))
-    };
-    let cardinality = vectors.column_by_name("cardinality");
-    let cardinality = cardinality.and_then(|column| column.as_primitive_opt::<Int64Type>());
-    Some(DeletionVector {
-        storage_type,
-        path_or_inline_dv,
-        offset: whole("offset"),
-        size_in_bytes: whole("sizeInBytes").unwrap_or_default(),
-        cardinality: cardinality.filter(|c| c.is_valid(row)).map_or(0, |c| c.value(row)),
-    })
+
+    pub(crate) fn get(&self, row: usize) -> Option<DeletionVector> {
+        if self.vectors.is_null(row) {
+            return None;
+        }
+        let storage_type = self.storage_type.get(row).filter(|t| !t.is_empty())?;
+        let whole = |name: &str| {
+            let column = self.vectors.column_by_name(name)?.as_primitive_opt::<Int32Type>()?;
+            column.is_valid(row).then(|| column.value(row))
+        };
+        let cardinality = self.vectors.column_by_name("cardinality");
+        let cardinality = cardinality.and_then(|column| column.as_primitive_opt::<Int64Type>());
+        Some(DeletionVector {
+            storage_type,
+            path_or_inline_dv: self.path_or_inline_dv.get(row).unwrap_or_default(),
+            offset: whole("offset"),
+            size_in_bytes: whole("sizeInBytes").unwrap_or_default(),
+            cardinality: cardinality.filter(|c| c.is_valid(row)).map_or(0, |c| c.value(row)),
+        })
+    }
 }
 
 /// A column of text, whichever of Arrow's layouts it has.
-struct Texts(ArrayRef);
+pub(crate) struct Texts(ArrayRef);
 
 impl Texts {
-    fn of(parent: &StructArray, name: &str) -> Option<Self> {
-        let column = parent.column_by_name(name)?;
+    pub(crate) fn of(parent: &StructArray, name: &str) -> Option<Self> {
+        Self::new(parent.column_by_name(name)?)
+    }
+
+    pub(crate) fn new(column: &dyn Array) -> Option<Self> {
         arrow::compute::cast(column, &arrow::datatypes::DataType::Utf8).ok().map(Self)
     }
 
-    fn get(&self, row: usize) -> Option<String> {
+    pub(crate) fn get(&self, row: usize) -> Option<String> {
         let column = self.0.as_string_opt::<i32>()?;
         column.is_valid(row).then(|| column.value(row).to_owned())
     }

@@ -28,6 +28,7 @@ mod integers;
 mod kernel;
 mod lift;
 mod literals;
+mod live_files;
 mod log;
 mod meter;
 mod narrow;

@@ -36,8 +36,9 @@ const PAUSE_MIN: Duration = Duration::from_millis(1);
 #[async_trait]
 impl Lake for DeltaLake {
     async fn snapshot(&self, table: &TableName) -> Result<TableSnapshot, LakeFault> {
-        let delta = self.open(table).await?;
-        let read = snapshot::read(table, self.location(table)?, &delta).await?;
+        let newest = self.open(table).await?;
+        let engine = self.log_store(table)?.engine(None);
+        let read = snapshot::read(table, self.location(table)?, engine, newest).await?;
         self.remember_checkpoint_interval(table, read.checkpoint_interval());
         Ok(read)
     }
@@ -103,7 +104,15 @@ impl Lake for DeltaLake {
                 Err(TransactionError::VersionAlreadyExists(_)) => return Ok(PutOutcome::Exists),
                 // Its answer was lost, or it is still under way: whichever put comes second is
                 // refused, and the log tells whose it is.
-                Err(error) if puts < PUTS && is_remote(location) && is_passing(&error) => {
+                Err(error) if is_remote(location) && is_passing(&error) => {
+                    if puts >= PUTS {
+                        return Err(LakeFault::Unsettled {
+                            version,
+                            table: table.to_string(),
+                            location: location.to_string(),
+                            source: error.into(),
+                        });
+                    }
                     tracing::warn!(%table, version, %error, "commit not answered, sent again");
                     self.pause(puts).await;
                 }
@@ -146,7 +155,7 @@ impl DeltaLake {
     /// Fails when the log cannot be read.
     pub async fn commit_infos(&self, table: &TableName) -> Result<Vec<(u64, Value)>, LakeError> {
         let location = self.location(table)?;
-        let newest = self.open(table).await?.version().unwrap_or_default();
+        let newest = self.open(table).await?.version();
         let store = self.log_store(table)?;
         let read = |version| {
             let store = Arc::clone(&store);

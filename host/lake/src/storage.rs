@@ -16,13 +16,10 @@ use std::{
 use futures::{StreamExt, TryStreamExt, stream};
 use lakebed_layout::{LakeFault, vacuum::StoredFile};
 use lakebed_model::TableName;
-use object_store::{ObjectStore, ObjectStoreExt, path::Path};
+use object_store::{ObjectStore, path::Path};
 use url::Url;
 
 use crate::{DeltaLake, tables::storage_fault};
-
-/// Deletions under way at once on an object store.
-const DELETIONS: usize = 16;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -172,30 +169,41 @@ async fn list_objects(
     Ok(files)
 }
 
+/// Stores that delete many objects with one request are asked to. They need not say which object an
+/// error is about: it is told of those that were not said to be gone.
 async fn delete_objects(store: &Arc<dyn ObjectStore>, folder: &str, paths: Vec<String>) -> Deleted {
-    let delete = |path: String| async move {
-        let full = if folder.is_empty() { path.clone() } else { format!("{folder}/{path}") };
-        let result: Result<bool, Failure> = match Path::parse(&full) {
-            Err(error) => Err(error.into()),
-            Ok(location) => match store.delete(&location).await {
-                Ok(()) => Ok(true),
-                Err(object_store::Error::NotFound { .. }) => Ok(false),
-                Err(error) => Err(error.into()),
-            },
-        };
-        (path, result)
-    };
-    let results: BTreeMap<String, _> =
-        stream::iter(paths).map(delete).buffer_unordered(DELETIONS).collect().await;
     let mut deleted = Deleted::default();
-    for (path, result) in results {
-        match result {
-            Ok(true) => {
-                deleted.paths.insert(path);
-            }
-            Ok(false) => {}
-            Err(error) => deleted.failures.push((path, error)),
+    let mut asked: BTreeMap<Path, String> = BTreeMap::new();
+    for path in paths {
+        let full = if folder.is_empty() { path.clone() } else { format!("{folder}/{path}") };
+        match Path::parse(&full) {
+            Ok(location) => drop(asked.insert(location, path)),
+            Err(error) => deleted.failures.push((path, error.into())),
         }
+    }
+    let locations: Vec<_> = asked.keys().cloned().map(Ok).collect();
+    let mut results = store.delete_stream(stream::iter(locations).boxed());
+    let mut errors: Vec<object_store::Error> = Vec::new();
+    while let Some(result) = results.next().await {
+        match result {
+            Ok(location) => deleted.paths.extend(asked.remove(&location)),
+            Err(object_store::Error::NotFound { path, .. }) => {
+                asked.retain(|location, _| location.as_ref() != path);
+            }
+            Err(error) => errors.push(error),
+        }
+    }
+    let mut errors = errors.into_iter();
+    let mut last = String::from("storage did not say that it was deleted");
+    for path in asked.into_values() {
+        let error: Failure = match errors.next() {
+            Some(error) => {
+                last = error.to_string();
+                error.into()
+            }
+            None => last.clone().into(),
+        };
+        deleted.failures.push((path, error));
     }
     deleted
 }

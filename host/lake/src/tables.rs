@@ -13,9 +13,8 @@ use datafusion::execution::{
     memory_pool::FairSpillPool,
     runtime_env::{RuntimeEnv, RuntimeEnvBuilder},
 };
-use deltalake::{
-    DeltaTable, DeltaTableError, kernel::transaction::TransactionError, logstore::LogStoreRef,
-};
+use delta_kernel::{DeltaResult, Engine, snapshot::SnapshotRef};
+use deltalake::{DeltaTableError, kernel::transaction::TransactionError, logstore::LogStoreRef};
 use futures::{StreamExt, TryStreamExt, stream};
 use lakebed_compact::{NoPlugins, Plugins};
 use lakebed_layout::{DEFAULT_CHECKPOINT_INTERVAL, LakeFault, TableSnapshot};
@@ -25,7 +24,7 @@ use parquet::errors::ParquetError;
 use url::Url;
 
 use crate::{
-    LakeError,
+    LakeError, kernel,
     meter::Meter,
     snapshot,
     stores::{PutRefusal, StoreOptions, Stores, is_remote, location_refusal},
@@ -327,7 +326,7 @@ impl DeltaLake {
             Version::Number(number) => number,
             Version::At(instant) => self.version_at(table, instant).await?,
         };
-        let newest = self.open(table).await?.version().unwrap_or_default();
+        let newest = self.open(table).await?.version();
         let location = self.location(table)?;
         let missing = || LakeError::NoVersion {
             table: table.to_string(),
@@ -337,8 +336,9 @@ impl DeltaLake {
         if number > newest {
             return Err(missing());
         }
-        let delta = self.open_at(table, number).await?;
-        Ok(snapshot::read(table, location, &delta).await?)
+        let version = self.open_at(table, number).await?;
+        let engine = self.log_store(table)?.engine(None);
+        Ok(snapshot::read(table, location, engine, version).await?)
     }
 
     /// Finds the newest version at an instant: by the commit's own time where it has one, else by
@@ -375,24 +375,17 @@ impl DeltaLake {
         table: &TableName,
         version: u64,
     ) -> Result<SchemaRef, LakeFault> {
-        let location = self.location(table)?;
-        let delta = self.open_at(table, version).await?;
-        let state =
-            delta.snapshot().map_err(|error| table_fault("read", table, location, error))?;
-        Ok(state.snapshot().arrow_schema())
+        let version = self.open_at(table, version).await?;
+        snapshot::schema(table, self.location(table)?, &version)
     }
 
-    async fn open_at(&self, table: &TableName, version: u64) -> Result<DeltaTable, LakeFault> {
-        let location = self.location(table)?;
-        let mut delta = DeltaTable::new(self.log_store(table)?);
-        Box::pin(delta.load_version(version))
-            .await
-            .map_err(|error| table_fault("read", table, location, error))?;
-        Ok(delta)
+    /// Opens a table at a version, without its files.
+    async fn open_at(&self, table: &TableName, version: u64) -> Result<SnapshotRef, LakeFault> {
+        self.read_log(table, move |engine, root| kernel::snapshot(engine, root, version)).await
     }
 
-    /// Opens a table at its newest version.
-    pub(crate) async fn open(&self, table: &TableName) -> Result<DeltaTable, LakeFault> {
+    /// Opens a table at its newest version, without its files.
+    pub(crate) async fn open(&self, table: &TableName) -> Result<SnapshotRef, LakeFault> {
         let location = self.location(table)?;
         // A local folder that is missing is no storage that may answer later.
         if location.to_file_path().is_ok_and(|path| !path.exists()) {
@@ -401,15 +394,28 @@ impl DeltaLake {
                 known: format!("there is nothing at {location}"),
             });
         }
-        let mut delta = DeltaTable::new(self.log_store(table)?);
-        Box::pin(delta.load()).await.map_err(|error| match error {
-            DeltaTableError::NotATable(_) => LakeFault::UnknownTable {
-                table: table.to_string(),
-                known: format!("{location} holds no Delta table"),
-            },
-            error => table_fault("read", table, location, error),
-        })?;
-        Ok(delta)
+        self.read_log(table, kernel::newest).await
+    }
+
+    async fn read_log(
+        &self,
+        table: &TableName,
+        read: impl FnOnce(&dyn Engine, Url) -> DeltaResult<SnapshotRef> + Send + 'static,
+    ) -> Result<SnapshotRef, LakeFault> {
+        let location = self.location(table)?;
+        let root = kernel::folder(location);
+        let engine = self.log_store(table)?.engine(None);
+        kernel::blocking(engine, move |engine| read(engine, root)).await.map_err(|error| {
+            // The kernel has no variant for it; deltalake tells it by the same text.
+            if error.to_string().contains("No files in log segment") {
+                LakeFault::UnknownTable {
+                    table: table.to_string(),
+                    known: format!("{location} holds no Delta table"),
+                }
+            } else {
+                table_fault("read", table, location, error.into())
+            }
+        })
     }
 }
 

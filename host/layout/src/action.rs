@@ -3,9 +3,13 @@
 //! Unknown actions of other writers are kept as [`Action::Other`]: a reader must ignore them, a
 //! conflict check must not.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    ops::{Deref, DerefMut},
+    sync::Arc,
+};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 /// Reference to the rows of a file that are deleted (PROTOCOL.md, "Deletion Vector Descriptor").
@@ -64,6 +68,43 @@ pub fn decoded_path(encoded: &str) -> String {
 /// Identity of a logical file: its path and the id of its deletion vector, if any.
 pub type FileKey = (String, Option<String>);
 
+/// Tags of a file. A clone shares them until it is changed: the files of one rewrite have the same
+/// tags, and of a long log they would take more memory than anything else but the statistics.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Tags(Arc<BTreeMap<String, Option<String>>>);
+
+impl Deref for Tags {
+    type Target = BTreeMap<String, Option<String>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for Tags {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        Arc::make_mut(&mut self.0)
+    }
+}
+
+impl FromIterator<(String, Option<String>)> for Tags {
+    fn from_iter<I: IntoIterator<Item = (String, Option<String>)>>(tags: I) -> Self {
+        Self(Arc::new(tags.into_iter().collect()))
+    }
+}
+
+impl Serialize for Tags {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.as_ref().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Tags {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        BTreeMap::deserialize(deserializer).map(|tags| Self(Arc::new(tags)))
+    }
+}
+
 /// A file joins the table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -84,7 +125,7 @@ pub struct AddFile {
     pub stats: Option<String>,
     /// Free-form tags, among them the ZCube tags.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tags: Option<BTreeMap<String, Option<String>>>,
+    pub tags: Option<Tags>,
     /// Deleted rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_vector: Option<DeletionVector>,
@@ -187,7 +228,7 @@ pub struct RemoveFile {
     pub stats: Option<String>,
     /// As in the `add`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tags: Option<BTreeMap<String, Option<String>>>,
+    pub tags: Option<Tags>,
     /// As in the `add`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_vector: Option<DeletionVector>,

@@ -47,6 +47,23 @@ impl ColumnMapping {
         }
     }
 
+    /// Translates a path of physical names; `None` when there is no such column.
+    #[must_use]
+    pub fn logical_path(self, schema: &Schema, path: &[String]) -> Option<Vec<String>> {
+        let mut fields: &Fields = schema.fields();
+        let mut logical = Vec::with_capacity(path.len());
+        for (depth, name) in path.iter().enumerate() {
+            let field = fields.iter().find(|field| self.physical_name(field) == name)?;
+            logical.push(field.name().clone());
+            match field.data_type() {
+                DataType::Struct(children) => fields = children,
+                _ if depth + 1 == path.len() => {}
+                _ => return None,
+            }
+        }
+        Some(logical)
+    }
+
     /// Translates a path of logical names; `None` when there is no such column.
     #[must_use]
     pub fn physical_path(self, schema: &Schema, path: &[String]) -> Option<Vec<String>> {
@@ -236,6 +253,14 @@ mod tests {
         assert_eq!(physical(ColumnMapping::Id, "`a.b`").as_deref(), Some("col-3"));
         assert_eq!(physical(ColumnMapping::Id, "a.b"), None);
         assert_eq!(physical(ColumnMapping::Id, "who.code.x"), None);
+        let logical = |mapping: ColumnMapping, name: &str| {
+            mapping.logical_path(&schema, &split_name(name)).map(|path| join_name(&path))
+        };
+        assert_eq!(logical(ColumnMapping::Name, "col-1.col-2").as_deref(), Some("who.code"));
+        assert_eq!(logical(ColumnMapping::Id, "col-3").as_deref(), Some("`a.b`"));
+        assert_eq!(logical(ColumnMapping::None, "who.code").as_deref(), Some("who.code"));
+        assert_eq!(logical(ColumnMapping::Name, "who.code"), None);
+        assert_eq!(logical(ColumnMapping::Name, "col-1.col-2.x"), None);
         assert_eq!(column_type(&schema, "who.code"), Some(DataType::Int32));
         assert_eq!(leaves(&schema), [strings(&["who", "code"]), strings(&["a.b"])]);
     }

@@ -6,7 +6,9 @@
 //!    conflict, or a version that exists but cannot be read.
 //! 3. Our own commit is known by its transaction id: a put whose answer was lost, or that was retried
 //!    below us and answered that the version exists, is found in the log.
-//! 4. What does not end in a commit deletes its files, unless the log cannot tell whether it did.
+//! 4. What does not end in a commit deletes its files, unless the log cannot tell whether it did: also where
+//!    storage did not answer, because a put under way may arrive after the log was read. An orphan is
+//!    safer than a version whose files are gone.
 
 use std::collections::BTreeSet;
 
@@ -211,7 +213,11 @@ async fn settle(
     if let Some(version) = own_version(&commits, transaction) {
         return Ok(Replacement::Committed { version });
     }
-    lake.discard(table, new_files).await;
+    if matches!(fault, LakeFault::Unsettled { .. }) {
+        tracing::error!(%table, "storage did not answer; keeping the new files");
+    } else {
+        lake.discard(table, new_files).await;
+    }
     Err(fault.into())
 }
 

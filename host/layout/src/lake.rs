@@ -49,6 +49,21 @@ pub enum LakeFault {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// Storage did not answer whether it wrote a version, which may still appear.
+    #[error(
+        "write version {version} of table `{table}` at {location}: storage did not say whether it was written; files prepared for it were left"
+    )]
+    Unsettled {
+        /// The version.
+        version: u64,
+        /// The table.
+        table: String,
+        /// Its URL.
+        location: String,
+        /// The cause.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The log can be reached but makes no table.
     #[error("read table `{table}` at {location}: its log is damaged")]
     Damaged {
@@ -100,7 +115,7 @@ impl LakeFault {
     /// Tells whether the fault is the table's own: other tables, and another try, are not affected.
     #[must_use]
     pub const fn is_of_table(&self) -> bool {
-        !matches!(self, Self::Storage { .. } | Self::UnsafeCommit { .. })
+        !matches!(self, Self::Storage { .. } | Self::Unsettled { .. } | Self::UnsafeCommit { .. })
     }
 }
 
@@ -121,7 +136,8 @@ pub trait Lake: Send + Sync + fmt::Debug {
         version: u64,
     ) -> Result<Vec<Commit>, LakeFault>;
 
-    /// Writes one version of the log unless it exists.
+    /// Writes one version of the log unless it exists. After a fault other than
+    /// [`LakeFault::Unsettled`] what the log has not by then it will not get.
     async fn put_if_absent(
         &self,
         table: &TableName,

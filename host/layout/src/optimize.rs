@@ -380,6 +380,21 @@ mod tests {
     }
 
     #[test]
+    fn commit_that_arrives_after_the_log_was_read_finds_its_files() {
+        let lake = two_files();
+        lake.fail(Call::PutUnsettled, 1);
+        assert_eq!(
+            run(&lake).unwrap_err().to_string(),
+            "write version 1 of table `t` at memory:///t: storage did not say whether it was written; \
+             files prepared for it were left"
+        );
+        assert_eq!((rows(&lake), lake.version()), (200, 0));
+        lake.arrive();
+        assert_eq!((rows(&lake), lake.version()), (200, 1));
+        assert_eq!(lake.missing(), Vec::<String>::new());
+    }
+
+    #[test]
     fn version_that_exists_and_cannot_be_seen_ends_the_commit() {
         let lake = two_files();
         for put in 1..=100 {

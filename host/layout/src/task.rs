@@ -7,6 +7,11 @@ use crate::{
     TableSnapshot, action::AddFile, commit::discard_output, cuts, ddl, sizing, zcube,
 };
 
+/// From so many files on, reading a table's log is work that counts.
+const LONG_LOG_FILES: usize = 1_000;
+/// Bytes of inputs that are read in the time in which the log is read again for one of its files.
+const BYTES_PER_LOG_FILE: u64 = 4 << 10;
+
 /// Describes a file to an executor.
 pub fn input_file(file: &AddFile) -> InputFile {
     InputFile {
@@ -53,7 +58,11 @@ pub(crate) fn rewrite_task<'f>(
         stats_columns: stats.named,
         bloom_filters: snapshot.bloom_filters(),
         column_mapping: snapshot.column_mapping(),
-        reader: if row_tracking.is_some() { FileReader::FileByFile } else { snapshot.reader() },
+        reader: if row_tracking.is_some() || costs_less_than_log(snapshot, bytes) {
+            FileReader::FileByFile
+        } else {
+            snapshot.reader()
+        },
         row_tracking,
         file_prefix,
         tags,
@@ -62,6 +71,14 @@ pub(crate) fn rewrite_task<'f>(
         data_change: false,
         iterators: None,
     }
+}
+
+/// Tells whether so many bytes cost less than reading the log again, which the engine does to find files
+/// that are known here: it reads large ones faster, but not enough for that.
+fn costs_less_than_log(snapshot: &TableSnapshot, bytes: u64) -> bool {
+    let files = snapshot.files.len();
+    let worth = u64::try_from(files).unwrap_or(u64::MAX).saturating_mul(BYTES_PER_LOG_FILE);
+    files >= LONG_LOG_FILES && bytes <= worth
 }
 
 /// Makes a rewrite one that only merges files: their rows stay as they come, and the new files are
@@ -91,4 +108,34 @@ pub(crate) async fn run(
         return Err(LayoutError::RowCount { table: table(), rows_in, rows_out: output.rows_in });
     }
     Ok(output)
+}
+
+#[cfg(test)]
+mod tests {
+    use lakebed_model::{Bytes, Instant};
+
+    use super::rewrite_task;
+    use crate::{
+        FileReader,
+        testing::{FakeLake, plain_file, snapshot},
+    };
+
+    #[track_caller]
+    fn check(files: usize, input_bytes: u64, expected: FileReader) {
+        let mut all = vec![plain_file("new", input_bytes)];
+        all.extend((1..files).map(|n| plain_file(&format!("f{n}"), 1 << 30)));
+        let table = snapshot(&["a"], all);
+        let inputs = table.files.iter().take(1);
+        let (target, now) = (Bytes(1 << 30), Instant::from_epoch_ms(1));
+        let task = rewrite_task(&FakeLake::default(), &table, inputs, target, now);
+        assert_eq!(task.reader, expected, "{files} files");
+    }
+
+    #[test]
+    fn few_bytes_are_read_without_reading_a_long_log_again() {
+        check(100, 4 << 10, FileReader::Engine);
+        check(100_000, 4 << 20, FileReader::FileByFile);
+        check(100_000, 400 << 20, FileReader::FileByFile);
+        check(100_000, 401 << 20, FileReader::Engine);
+    }
 }

@@ -31,6 +31,8 @@ pub enum Call {
     PutAnsweredExists,
     /// [`Lake::put_if_absent`] that writes nothing and says that the version exists.
     PutDenied,
+    /// [`Lake::put_if_absent`] that is not answered; nothing is written yet.
+    PutUnsettled,
 }
 
 #[derive(Debug, Default)]
@@ -43,6 +45,8 @@ struct State {
     calls: BTreeMap<Call, u32>,
     /// Commits that slip in before the n-th put.
     rivals: BTreeMap<u32, Vec<Action>>,
+    /// Commits that are still on their way.
+    late: Vec<Vec<Action>>,
     ids: u32,
 }
 
@@ -80,6 +84,13 @@ impl FakeLake {
     /// Lets another writer commit just before the n-th (from 1) put.
     pub fn rival(&self, before_put: u32, actions: Vec<Action>) {
         self.state().rivals.insert(before_put, actions);
+    }
+
+    /// Lets the puts arrive that were not answered.
+    pub fn arrive(&self) {
+        let mut state = self.state();
+        let late = std::mem::take(&mut state.late);
+        state.log.extend(late);
     }
 
     /// Commits files as another writer's append.
@@ -210,6 +221,15 @@ impl Lake for FakeLake {
         }
         if self.fault(Call::PutDenied).is_some() {
             return Ok(PutOutcome::Exists);
+        }
+        if let Some(fault) = self.fault(Call::PutUnsettled) {
+            self.state().late.push(actions.to_vec());
+            return Err(LakeFault::Unsettled {
+                version,
+                table: "t".to_owned(),
+                location: "memory:///t".to_owned(),
+                source: fault.into(),
+            });
         }
         let lost = self.fault(Call::PutAnswerLost);
         let denied = self.fault(Call::PutAnsweredExists).is_some();
