@@ -38,7 +38,15 @@ pub(super) fn analyze(
     let planned = if tokens > MAX_PLANNED_TOKENS {
         Err(LineageError::Plan { message: "the statement is too long for the planner".to_owned() })
     } else {
-        stubs::plan(query, catalog, &walked.needed).and_then(|planned| resolve::lineage(&planned))
+        stubs::plan(query, catalog, &walked.needed).and_then(|planned| {
+            if walked.open_constants || walked.cut {
+                resolve::lineage(&planned)
+            } else {
+                // The plan says that every name and function is one; what it would say of joins and
+                // filters, the walk has said. Optimizing takes three times as long as planning.
+                Ok(of_walk(&walked, planned.tier))
+            }
+        })
     };
     let mut lineage = match planned {
         Ok(mut lineage) => {
@@ -74,16 +82,23 @@ pub(super) fn losses(walked: &Walked) -> Vec<String> {
     losses
 }
 
-fn scoped(walked: &Walked, refusal: &LineageError) -> SqlLineage {
-    let tier = LineageTier::Scoped;
+/// What the walk says, as sure as the plan is.
+fn of_walk(walked: &Walked, tier: LineageTier) -> SqlLineage {
     let confidence = tier.confidence();
     SqlLineage {
         joins: weighted(&walked.joins, confidence),
         scans: walked.scans.clone(),
-        computed_keys: walked.computed.clone(),
-        losses: vec![refusal.to_string()],
         tier,
         confidence,
+        ..SqlLineage::unread()
+    }
+}
+
+fn scoped(walked: &Walked, refusal: &LineageError) -> SqlLineage {
+    SqlLineage {
+        computed_keys: walked.computed.clone(),
+        losses: vec![refusal.to_string()],
+        ..of_walk(walked, LineageTier::Scoped)
     }
 }
 

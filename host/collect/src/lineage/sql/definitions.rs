@@ -20,6 +20,9 @@ const MAX_DEFINITIONS: usize = 20_000;
 /// Tables that definitions may add to one query: views of views double with every level.
 const MAX_EXPANSIONS: usize = 100;
 
+/// Definitions that may stand within one another.
+const MAX_LEVELS: usize = 30;
+
 /// Where a definition holds.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Reach {
@@ -38,6 +41,8 @@ struct Definition {
     /// The query, or `None` where the name was dropped.
     query: Option<Query>,
     columns: Vec<Ident>,
+    /// Definitions that stand within one another in the query.
+    levels: usize,
 }
 
 /// What a statement defines.
@@ -113,10 +118,18 @@ impl Definitions {
     }
 
     /// Keeps a definition; its query has other definitions put in already.
-    pub(super) fn add(&mut self, defines: Defines, query: Query, session: &str, at: Instant) {
+    pub(super) fn add(
+        &mut self,
+        defines: Defines,
+        query: Query,
+        levels: usize,
+        session: &str,
+        at: Instant,
+    ) {
         let Defines { name, columns, temporary } = defines;
         let reach = if temporary { Reach::Session(session.to_owned()) } else { Reach::Everywhere };
-        self.put(reach, name, Some(query), columns, at);
+        let definition = Definition { at, number: 0, query: Some(query), columns, levels };
+        self.put(reach, name, definition);
     }
 
     /// Forgets what a statement drops, from its time on.
@@ -129,21 +142,16 @@ impl Definitions {
         for name in names.iter().map(text_of) {
             for reach in [Reach::Session(session.to_owned()), Reach::Everywhere] {
                 if self.by_name.contains_key(&(reach.clone(), name.clone())) {
-                    self.put(reach, name.clone(), None, Vec::new(), at);
+                    let gone =
+                        Definition { at, number: 0, query: None, columns: Vec::new(), levels: 0 };
+                    self.put(reach, name.clone(), gone);
                     break;
                 }
             }
         }
     }
 
-    fn put(
-        &mut self,
-        reach: Reach,
-        name: String,
-        query: Option<Query>,
-        columns: Vec<Ident>,
-        at: Instant,
-    ) {
+    fn put(&mut self, reach: Reach, name: String, definition: Definition) {
         if self.by_name.len() >= MAX_DEFINITIONS {
             let oldest = self
                 .by_name
@@ -155,7 +163,7 @@ impl Definitions {
             }
         }
         self.count += 1;
-        let definition = Definition { at, number: self.count, query, columns };
+        let definition = Definition { number: self.count, ..definition };
         self.by_name.entry((reach, name)).or_default().push(definition);
     }
 
@@ -183,15 +191,16 @@ impl Definitions {
         found.filter(|definition| definition.query.is_some())
     }
 
-    /// Puts definitions in the place of the names that mean them; tells whether there were any.
-    pub(super) fn expand(&self, query: &mut Query, session: &str, at: Instant) -> bool {
+    /// Puts definitions in the place of the names that mean them; tells how many stand within one
+    /// another then.
+    pub(super) fn expand(&self, query: &mut Query, session: &str, at: Instant) -> usize {
         if self.by_name.is_empty() {
-            return false;
+            return 0;
         }
         let mut expand =
-            Expand { definitions: self, session, at, hidden: Vec::new(), expansions: 0 };
+            Expand { definitions: self, session, at, hidden: Vec::new(), expansions: 0, levels: 0 };
         let _ = query.visit(&mut expand);
-        expand.expansions > 0
+        expand.levels
     }
 }
 
@@ -208,6 +217,7 @@ struct Expand<'d> {
     hidden: Vec<Vec<String>>,
     /// Tables that definitions have added.
     expansions: usize,
+    levels: usize,
 }
 
 impl VisitorMut for Expand<'_> {
@@ -245,7 +255,9 @@ impl VisitorMut for Expand<'_> {
         // A common table of the using query must not be taken for a table of the view.
         let tables = tables_of(view);
         let added = self.expansions + tables.len().max(1);
-        if added > MAX_EXPANSIONS || tables.iter().any(|table| hidden.contains(&table)) {
+        let levels = definition.levels + 1;
+        let too_many = added > MAX_EXPANSIONS || levels > MAX_LEVELS;
+        if too_many || tables.iter().any(|table| hidden.contains(&table)) {
             return ControlFlow::Continue(());
         }
         let last = name.0.last().and_then(|part| part.as_ident().cloned());
@@ -260,6 +272,7 @@ impl VisitorMut for Expand<'_> {
             alias.columns = definition.columns.iter().map(column).collect();
         }
         self.expansions = added;
+        self.levels = self.levels.max(levels);
         *factor = TableFactor::Derived {
             lateral: false,
             subquery: Box::new(view.clone()),

@@ -23,8 +23,8 @@ const LEVEL_BYTES: usize = 64 << 10;
 /// Stack for one link of a chain: the frames that visit and drop a tree.
 const LINK_BYTES: usize = 1 << 10;
 
-/// Stack for a statement without any depth.
-const BASE_BYTES: usize = 512 << 10;
+/// Stack for a statement without any depth, into which views of views may be put.
+const BASE_BYTES: usize = 8 << 20;
 
 /// How deep a statement nests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

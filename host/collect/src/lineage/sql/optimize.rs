@@ -69,13 +69,23 @@ fn coerced(plan: LogicalPlan) -> LogicalPlan {
     }
 }
 
+/// Runs rules; where one fails, all are run again without those that fail.
+///
+/// Skipping from the start would have the optimizer keep a copy of the plan for each rule, which
+/// takes most of the time.
 fn optimize(plan: LogicalPlan, rules: Vec<Rule>) -> Result<LogicalPlan, LineageError> {
     // Without a start time `now()` stays as it is: the same text gives the same lineage every day.
-    let context = OptimizerContext::new()
-        .without_query_execution_start_time()
-        .with_skip_failing_rules(true)
-        .filter_null_keys(false);
-    Optimizer::with_rules(rules)
-        .optimize(plan, &context, |_, _| {})
+    let context = |skips: bool| {
+        OptimizerContext::new()
+            .without_query_execution_start_time()
+            .with_skip_failing_rules(skips)
+            .filter_null_keys(false)
+    };
+    let optimizer = Optimizer::with_rules(rules);
+    if let Ok(plan) = optimizer.optimize(plan.clone(), &context(false), |_, _| {}) {
+        return Ok(plan);
+    }
+    optimizer
+        .optimize(plan, &context(true), |_, _| {})
         .map_err(|error| LineageError::Plan { message: redacted(&error.strip_backtrace()) })
 }

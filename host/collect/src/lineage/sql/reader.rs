@@ -181,13 +181,14 @@ impl<'c> LineageReader<'c> {
         let Some(mut query) = rewrite::query_of(statement) else {
             return Read { lineage: None, by_definition: self.definitions.count() > before };
         };
-        let expanded = self.definitions.expand(&mut query, session, text.at);
+        let levels = self.definitions.expand(&mut query, session, text.at);
+        let expanded = levels > 0;
         rewrite::respell(&mut query);
         let by_definition = expanded || defines.is_some();
         let definition = defines.map(|defines| (defines, query.clone()));
         let lineage = self.read_query(&mut query, tokens, text, is_single && !expanded);
         if let Some((defines, query)) = definition {
-            self.definitions.add(defines, query, session, text.at);
+            self.definitions.add(defines, query, levels, session, text.at);
         }
         Read { lineage: Some(lineage), by_definition }
     }

@@ -16,19 +16,29 @@ pub(super) fn respelled(tokens: Vec<TokenWithSpan>, dialect: Dialect) -> Vec<Tok
         _ => false,
     });
     let mut lists_tables = is_word(&tokens, 0, "update");
+    let merges = is_word(&tokens, 0, "merge");
     let mut depth = 0_usize;
     while at < tokens.len() {
-        if let Some(end) = time_travel(&tokens, at) {
+        let starts = matches!(tokens[at].token, Token::Word(_) | Token::AtSign);
+        if let Some((end, action)) = merges.then(|| star_action(&tokens, at)).flatten() {
+            out.extend(
+                action.into_iter().map(|token| TokenWithSpan { token, ..tokens[at].clone() }),
+            );
+            at = end;
+            continue;
+        }
+        if starts && let Some(end) = time_travel(&tokens, at) {
             at = end;
             continue;
         }
         // Spark's raw strings: the parser knows them in other dialects only.
-        let is_raw = is_word(&tokens[..=at], at, "r")
+        let is_raw = starts
+            && is_word(&tokens[..=at], at, "r")
             && matches!(
                 tokens.get(at + 1).map(|next| &next.token),
                 Some(Token::SingleQuotedString(_) | Token::DoubleQuotedString(_))
             );
-        if is_raw && !matches!(tokens[at].token, Token::Whitespace(_)) {
+        if is_raw {
             at += 1;
             continue;
         }
@@ -69,6 +79,33 @@ pub(super) fn respelled(tokens: Vec<TokenWithSpan>, dialect: Dialect) -> Vec<Tok
         at += 1;
     }
     out
+}
+
+/// `UPDATE SET *` and `INSERT *` of a `MERGE`, which the parser does not know: what rows become does
+/// not matter here.
+fn star_action(tokens: &[TokenWithSpan], at: usize) -> Option<(usize, Vec<Token>)> {
+    if matches!(tokens[at].token, Token::Whitespace(_)) {
+        return None;
+    }
+    let star = |from: usize| {
+        significant(tokens, from).filter(|at| tokens[*at].token == Token::Mul).map(|at| at + 1)
+    };
+    if is_word(tokens, at, "update") {
+        let set = significant(tokens, at + 1).filter(|at| is_word(tokens, *at, "set"))?;
+        return Some((star(set + 1)?, vec![Token::make_keyword("DELETE")]));
+    }
+    if is_word(tokens, at, "insert") {
+        let end = star(at + 1)?;
+        let row = [
+            Token::make_keyword("INSERT"),
+            Token::make_keyword("VALUES"),
+            Token::LParen,
+            Token::make_keyword("NULL"),
+            Token::RParen,
+        ];
+        return Some((end, row.into()));
+    }
+    None
 }
 
 fn fold_case(token: &mut TokenWithSpan, dialect: Dialect) {

@@ -223,7 +223,7 @@ fn split<'q>(condition: &'q Expr, at: &BinaryOperator) -> Vec<&'q Expr> {
 }
 
 /// The conjuncts that every branch of a disjunction has hold for the whole.
-fn common_conjuncts(expr: &Expr) -> Vec<&Expr> {
+pub(super) fn common_conjuncts(expr: &Expr) -> Vec<&Expr> {
     let branches = disjuncts(expr);
     let [first, rest @ ..] = &branches[..] else { return Vec::new() };
     if rest.is_empty() || rest.len() > MAX_BRANCHES {

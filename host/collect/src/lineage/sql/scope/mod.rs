@@ -35,7 +35,7 @@ pub(super) use hint::Hints;
 pub(super) use name::{table_text, text_of};
 
 use super::{ComputedKey, Dialect, scans::Scans, types};
-use crate::{Catalog, ColumnType};
+use crate::{Catalog, ColumnType, lineage::predicate::Predicate};
 use relation::{Env, Frame};
 
 /// Relations that one statement may visit: chained common tables, each used twice by the next, would
@@ -59,6 +59,8 @@ pub(super) struct Walked {
     pub(super) aliased: BTreeMap<Location, Expr>,
     /// Equalities with a computed side.
     pub(super) computed: Vec<ComputedKey>,
+    /// Whether a column is compared with a constant that only a planner could work out.
+    pub(super) open_constants: bool,
     /// Whether the statement visits more relations than any real one, so that parts are missing.
     pub(super) cut: bool,
 }
@@ -112,6 +114,9 @@ struct Walk<'q, 'c> {
     both_bare: bool,
     /// Select aliases that are being read, so that `x AS x` comes to an end.
     open_aliases: Vec<String>,
+    /// What disjunctions over several tables ask of each of them, although the text does not say so.
+    implied: Vec<(usize, Predicate)>,
+    open_constants: bool,
     visits: usize,
 }
 
@@ -142,6 +147,8 @@ impl<'q, 'c> Walk<'q, 'c> {
             parameters: Vec::new(),
             both_bare: false,
             open_aliases: Vec::new(),
+            implied: Vec::new(),
+            open_constants: false,
             visits: 0,
         };
         let rows = walk.query(query);
@@ -150,6 +157,9 @@ impl<'q, 'c> Walk<'q, 'c> {
         }
         let needed = walk.scans.needed();
         let stated = walk.scans.stated();
+        for (scan, predicate) in std::mem::take(&mut walk.implied) {
+            walk.scans.push(scan, predicate);
+        }
         walk.scans.infer();
         Walked {
             joins: walk.joins,
@@ -159,6 +169,7 @@ impl<'q, 'c> Walk<'q, 'c> {
             unresolved_at: walk.unresolved_at,
             aliased: walk.aliased,
             computed: walk.computed,
+            open_constants: walk.open_constants,
             cut: walk.visits > MAX_VISITS,
         }
     }

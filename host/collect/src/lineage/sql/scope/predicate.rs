@@ -8,13 +8,21 @@ use lakebed_model::{FilterOperator, JoinKind, Literal};
 use super::{
     Walk,
     children::{Child, children},
-    condition::{On, conjuncts, disjuncts, unnested},
+    condition::{On, common_conjuncts, conjuncts, disjuncts, unnested},
     constant::{constant, fitted, is_parameter},
+    value::is_aggregate,
 };
 use crate::{
     ColumnType,
     lineage::predicate::{Predicate, Test},
 };
+
+/// The scans and relations whose columns a condition names.
+#[derive(Default)]
+struct Below {
+    scans: BTreeSet<usize>,
+    places: BTreeSet<(usize, usize)>,
+}
 
 /// A condition with its columns resolved: `None` where a column is not one scan's.
 struct Read {
@@ -27,48 +35,88 @@ impl<'q> Walk<'q, '_> {
     /// Reads a conjunct that is no join, and gives it to each scan that alone provides its columns.
     /// A column of a union is tested in every branch.
     pub(super) fn filter(&mut self, expr: &'q Expr, on: Option<&On>) {
-        let mut scans = BTreeSet::new();
-        let mut places = BTreeSet::new();
-        self.columns_below(expr, &mut scans, &mut places);
+        let common = common_conjuncts(expr);
+        // What all branches say was read as conjuncts of their own.
+        let branches: Vec<Vec<&'q Expr>> = disjuncts(expr)
+            .into_iter()
+            .map(|branch| {
+                conjuncts(branch).into_iter().filter(|part| !common.contains(part)).collect()
+            })
+            .collect();
+        let mut below = Below::default();
+        for part in branches.iter().flatten() {
+            self.columns_below(part, &mut below);
+        }
+        if !common.is_empty() && branches.iter().any(Vec::is_empty) {
+            return;
+        }
         let here = self.frames.len().saturating_sub(1);
-        let applies = places
+        let applies = below
+            .places
             .iter()
             .all(|(depth, relation)| *depth == here && on.is_none_or(|on| on.filters(*relation)));
         if !applies {
             return;
         }
-        for scan in scans {
-            let read = self.test(expr, scan);
-            if read.pure {
-                self.scans.push(scan, read.predicate);
+        for scan in below.scans {
+            self.filter_scan(&branches, scan);
+        }
+    }
+
+    /// Gives a disjunction to a scan: as it is when all of it is about the scan, else what each of
+    /// its branches asks of the scan.
+    fn filter_scan(&mut self, branches: &[Vec<&'q Expr>], scan: usize) {
+        let (mut all, mut implied) = (Vec::new(), Vec::new());
+        let mut pure = true;
+        for branch in branches {
+            let mut whole = Vec::new();
+            let mut own = Vec::new();
+            for part in branch {
+                let read = self.test(part, scan);
+                pure &= read.pure;
+                if read.pure {
+                    own.push(read.predicate.clone());
+                }
+                whole.push(read.predicate);
             }
+            all.push(Predicate::And(whole));
+            implied.push(own);
+        }
+        if pure {
+            self.scans.push(scan, one_or(all));
+        } else if branches.len() > 1 && implied.iter().all(|own| !own.is_empty()) {
+            let branches = implied.into_iter().map(Predicate::And).collect();
+            self.implied.push((scan, Predicate::Or(branches)));
         }
     }
 
     /// Resolves every column of a condition, and reads the queries inside it.
-    fn columns_below(
-        &mut self,
-        expr: &'q Expr,
-        scans: &mut BTreeSet<usize>,
-        places: &mut BTreeSet<(usize, usize)>,
-    ) {
+    fn columns_below(&mut self, expr: &'q Expr, below: &mut Below) {
         match expr {
             Expr::Identifier(_)
             | Expr::CompoundIdentifier(_)
             | Expr::CompoundFieldAccess { .. } => {
                 let value = self.value(expr);
-                scans.extend(value.origin.sources().iter().map(|source| source.scan));
-                places.extend(value.place.filter(|_| !value.origin.sources().is_empty()));
+                let before = below.scans.len();
+                below.scans.extend(value.scans().map(|(scan, _)| scan));
+                if below.scans.len() > before || !value.origin.sources().is_empty() {
+                    below.places.extend(value.place);
+                }
             }
             Expr::InSubquery { expr, subquery, .. } => {
                 let left = self.value(expr);
                 self.subquery(subquery, JoinKind::Existence, vec![left]);
             }
+            // A value that no row passes without.
+            Expr::Subquery(query) => {
+                self.subquery(query, JoinKind::Inner, Vec::new());
+            }
             Expr::Lambda(_) => self.read(expr),
+            folded if is_aggregate(folded) => self.read(folded),
             other => {
                 for child in children(other) {
                     match child {
-                        Child::Expr(child) => self.columns_below(child, scans, places),
+                        Child::Expr(child) => self.columns_below(child, below),
                         Child::Query(query) => {
                             self.subquery(query, JoinKind::Existence, Vec::new());
                         }
@@ -141,8 +189,9 @@ impl<'q> Walk<'q, '_> {
                 if is_parameter(low) && is_parameter(high) {
                     return Some(Predicate::Column(column, Test::unknown(FilterOperator::Range)));
                 }
-                let low = Test::at_least(fitted(constant(low)?, kind)?, true);
-                let high = Test::at_most(fitted(constant(high)?, kind)?, true);
+                let (low, high) = (self.known(low)?, self.known(high)?);
+                let low = Test::at_least(fitted(low, kind)?, true);
+                let high = Test::at_most(fitted(high, kind)?, true);
                 Some(Predicate::And(vec![
                     Predicate::Column(column.clone(), low),
                     Predicate::Column(column, high),
@@ -154,8 +203,13 @@ impl<'q> Walk<'q, '_> {
                     return Some(Predicate::Column(column, Test::unknown(FilterOperator::In)));
                 }
                 let values: Option<Vec<Literal>> =
-                    list.iter().map(|value| fitted(constant(value)?, kind)).collect();
-                Some(Predicate::Column(column, Test::one_of(values?)))
+                    list.iter().map(|value| fitted(self.known(value)?, kind)).collect();
+                let mut values = values?;
+                let test = match values.len() {
+                    1 => Test::equal(values.remove(0)),
+                    _ => Test::one_of(values),
+                };
+                Some(Predicate::Column(column, test))
             }
             Expr::Like { negated: false, any: false, expr, pattern, .. } => {
                 let (column, _) = self.tested(expr, scan)?;
@@ -180,7 +234,16 @@ impl<'q> Walk<'q, '_> {
         let (side, other, operator) = match (known(left), known(right)) {
             (false, true) => (left, right, operator.clone()),
             (true, false) => (right, left, mirrored(operator)?),
-            _ => return None,
+            (false, false) => {
+                // A column beside something that is no constant here but may be one in the end.
+                for (side, other) in [(left, right), (right, left)] {
+                    if self.tested(side, scan).is_some() {
+                        self.known(other);
+                    }
+                }
+                return None;
+            }
+            (true, true) => return None,
         };
         let (column, kind) = self.tested(side, scan)?;
         if is_parameter(other) {
@@ -203,6 +266,15 @@ impl<'q> Walk<'q, '_> {
         Some(Predicate::Column(column, test))
     }
 
+    /// The constant that an expression is; notes where only a planner could tell.
+    fn known(&mut self, expr: &'q Expr) -> Option<Literal> {
+        let literal = constant(expr);
+        if literal.is_none() && !is_parameter(expr) && is_closed(expr) {
+            self.open_constants = true;
+        }
+        literal
+    }
+
     /// The column of a scan that an expression passes on.
     fn tested(&mut self, expr: &'q Expr, scan: usize) -> Option<(String, Option<ColumnType>)> {
         let passes = matches!(
@@ -217,8 +289,7 @@ impl<'q> Walk<'q, '_> {
             return None;
         }
         let value = self.value(expr);
-        let source = value.origin.sources().iter().find(|source| source.scan == scan)?;
-        let column = source.column.column.clone();
+        let column = value.scans().find(|(found, _)| *found == scan)?.1.to_owned();
         let kind = self.scans.kind(scan, &column);
         Some((column, kind))
     }
@@ -246,22 +317,45 @@ impl<'q> Walk<'q, '_> {
             | Expr::CompoundIdentifier(_)
             | Expr::CompoundFieldAccess { .. } => {
                 let value = self.value(expr);
-                let sources = value.origin.sources();
-                match sources.iter().find(|source| source.scan == scan) {
-                    Some(source) => columns.push(source.column.column.clone()),
+                match value.scans().find(|(found, _)| *found == scan) {
+                    Some((_, column)) => columns.push(column.to_owned()),
                     // A computed column may stand for anything.
                     None => *pure = false,
                 }
             }
+            Expr::InSubquery { .. } | Expr::Exists { .. } => *pure = false,
+            folded if is_aggregate(folded) => *pure = false,
             other => {
                 for child in children(other) {
-                    match child {
-                        Child::Expr(child) => self.mentioned_columns(child, scan, columns, pure),
-                        Child::Query(_) => *pure = false,
+                    // The value of a query is a constant, if an unknown one.
+                    if let Child::Expr(child) = child {
+                        self.mentioned_columns(child, scan, columns, pure);
                     }
                 }
             }
         }
+    }
+}
+
+/// A disjunction of one branch is the branch.
+fn one_or(mut branches: Vec<Predicate>) -> Predicate {
+    match branches.len() {
+        1 => branches.remove(0),
+        _ => Predicate::Or(branches),
+    }
+}
+
+/// Tells whether nothing below an expression is a column, a parameter, a query or a null.
+fn is_closed(expr: &Expr) -> bool {
+    match expr {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::CompoundFieldAccess { .. } => {
+            false
+        }
+        Expr::Value(value) => !matches!(value.value, Constant::Null | Constant::Placeholder(_)),
+        other if is_parameter(other) => false,
+        other => children(other)
+            .into_iter()
+            .all(|child| matches!(child, Child::Expr(inner) if is_closed(inner))),
     }
 }
 

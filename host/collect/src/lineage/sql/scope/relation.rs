@@ -11,6 +11,9 @@ use crate::lineage::origin::Origin;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Value {
     pub(super) origin: Origin,
+    /// Scans of further branches of a union that give the same base column, which the origin counts
+    /// once: a filter holds for each.
+    pub(super) twins: Vec<(usize, String)>,
     /// The function and the base column, where a value is computed from a single one.
     pub(super) computed: Option<(String, Origin)>,
     /// Where the name was found: index of the frame, index of the relation.
@@ -19,7 +22,14 @@ pub(super) struct Value {
 
 impl Value {
     pub(super) fn of(origin: Origin, place: (usize, usize)) -> Self {
-        Self { origin, computed: None, place: Some(place) }
+        Self { origin, place: Some(place), ..Self::default() }
+    }
+
+    /// Lists the scans that give the value, each with its column.
+    pub(super) fn scans(&self) -> impl Iterator<Item = (usize, &str)> {
+        let sources = self.origin.sources().iter();
+        let first = sources.map(|source| (source.scan, source.column.column.as_str()));
+        first.chain(self.twins.iter().map(|(scan, column)| (*scan, column.as_str())))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Queries, set operations and select lists.
 
+use std::collections::BTreeSet;
+
 use datafusion_sql::sqlparser::ast::{
     ExcludeSelectItem, Expr, GroupByExpr, OrderByKind, Query, Select, SelectItem,
     SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, Statement,
@@ -307,5 +309,11 @@ fn united(left: Option<&Value>, right: Option<&Value>) -> Value {
     let origin = |value: Option<&Value>| value.map(|value| value.origin.clone());
     let branches = [origin(left), origin(right)];
     let origin = Origin::union(&branches.map(Option::unwrap_or_default));
-    Value { origin, ..Value::default() }
+    let kept: BTreeSet<usize> = origin.sources().iter().map(|source| source.scan).collect();
+    let all = left.into_iter().chain(right).flat_map(Value::scans);
+    let twins = all
+        .filter(|(scan, _)| !kept.contains(scan))
+        .map(|(scan, column)| (scan, column.to_owned()))
+        .collect();
+    Value { origin, twins, ..Value::default() }
 }

@@ -9,7 +9,6 @@ use super::{
     name::{key, keys},
     relation::{Frame, Pair, Rows, Value},
 };
-use crate::lineage::origin::Origin;
 
 impl<'q> Walk<'q, '_> {
     /// Returns the innermost frame.
@@ -99,11 +98,7 @@ impl<'q> Walk<'q, '_> {
                     Some((_, origin)) => origin,
                     None => value.origin,
                 };
-                Value {
-                    origin: Origin::derived(),
-                    computed: Some((function, origin)),
-                    place: value.place,
-                }
+                Value { computed: Some((function, origin)), place: value.place, ..Value::default() }
             }
             _ => Value::default(),
         }
@@ -147,7 +142,7 @@ fn function_name(expr: &Expr) -> String {
 }
 
 /// Aggregates and window functions fold rows: what they give belongs to no row of their column.
-fn is_aggregate(expr: &Expr) -> bool {
+pub(super) fn is_aggregate(expr: &Expr) -> bool {
     const FOLDING: [&str; 10] =
         ["sum", "avg", "min", "max", "count", "stddev", "variance", "any_value", "median", "first"];
     match expr {
