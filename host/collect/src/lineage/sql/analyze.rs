@@ -6,7 +6,9 @@ use datafusion_sql::sqlparser::ast::{Expr, Query, Select, SelectItem, VisitMut a
 use lakebed_model::JoinUse;
 
 use super::{
-    Dialect, LineageError, LineageTier, SqlLineage, resolve,
+    Dialect, LineageError, LineageTier, SqlLineage,
+    depth::Depth,
+    resolve,
     rewrite::unknown_value,
     scope::{self, Hints, Walked},
     stubs,
@@ -15,7 +17,16 @@ use crate::Catalog;
 
 /// Statements with more tokens are read by their scopes alone: a planner's rules are quadratic here
 /// and there.
-const MAX_PLANNED_TOKENS: usize = 60_000;
+const MAX_PLANNED_TOKENS: usize = 20_000;
+
+/// Levels beyond which the same holds: the planner writes out every expression at every level.
+const MAX_PLANNED_LEVELS: usize = 60;
+
+/// Operators and keywords beyond which the same holds.
+const MAX_PLANNED_LINKS: usize = 6_000;
+
+/// Columns of unknown tables beyond which the same holds.
+const MAX_PLANNED_STUBS: usize = 2_000;
 
 /// A query that was read in both ways.
 pub(super) struct Analyzed {
@@ -29,14 +40,20 @@ pub(super) fn analyze(
     dialect: Dialect,
     catalog: &dyn Catalog,
     hints: &Hints,
-    tokens: usize,
+    depth: Depth,
 ) -> Analyzed {
     let walked = scope::walk(query, dialect, catalog, hints);
     if !walked.unresolved_at.is_empty() || !walked.aliased.is_empty() {
         let _ = query.visit(&mut Blank { walked: &walked });
     }
-    let planned = if tokens > MAX_PLANNED_TOKENS {
-        Err(LineageError::Plan { message: "the statement is too long for the planner".to_owned() })
+    let stubs: usize = walked.needed.values().map(Vec::len).sum();
+    let is_long = depth.tokens > MAX_PLANNED_TOKENS
+        || depth.links > MAX_PLANNED_LINKS
+        || stubs > MAX_PLANNED_STUBS;
+    let planned = if is_long || depth.levels > MAX_PLANNED_LEVELS {
+        Err(LineageError::Plan {
+            message: "the statement is too long or too deep for the planner".to_owned(),
+        })
     } else {
         stubs::plan(query, catalog, &walked.needed).and_then(|planned| {
             if walked.open_constants || walked.cut {

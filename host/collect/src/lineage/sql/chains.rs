@@ -23,7 +23,11 @@ pub(super) fn rebuild(expr: &mut Expr) {
     if operator == BinaryOperator::Or {
         parts = listed(parts);
     }
-    *expr = balanced(parts, &operator);
+    // Without parentheses around the whole, or whoever visits what is inside would come back here.
+    *expr = match balanced(parts, &operator) {
+        Expr::Nested(inner) => *inner,
+        whole => whole,
+    };
 }
 
 fn is_long(expr: &Expr, operator: &BinaryOperator) -> bool {
@@ -145,7 +149,7 @@ mod tests {
         let terms: Vec<String> = (0..64).map(|n| format!("a{n} < b")).collect();
         let text = rebuilt(&terms.join(" AND "));
         let depth = text.chars().take_while(|c| *c == '(').count();
-        assert_eq!(depth, 6);
+        assert_eq!(depth, 5);
         assert_eq!(text.replace(['(', ')'], ""), terms.join(" AND "));
     }
 

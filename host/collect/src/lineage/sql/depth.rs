@@ -20,8 +20,11 @@ pub(super) const MAX_TOKENS: usize = 1_000_000;
 /// level without optimization, with room for the planner's.
 const LEVEL_BYTES: usize = 64 << 10;
 
-/// Stack for one link of a chain: the frames that visit and drop a tree.
-const LINK_BYTES: usize = 1 << 10;
+/// Operators and keywords beyond which a statement is not read: each may be a link of a chain.
+pub(super) const MAX_LINKS: usize = 100_000;
+
+/// Stack for one link of a chain: the frames that visit and drop a tree, without optimization.
+const LINK_BYTES: usize = 12 << 10;
 
 /// Stack for a statement without any depth, into which views of views may be put.
 const BASE_BYTES: usize = 8 << 20;
@@ -31,7 +34,9 @@ const BASE_BYTES: usize = 8 << 20;
 pub(super) struct Depth {
     /// Open brackets, and words that wait for an operand.
     pub(super) levels: usize,
-    /// Tokens, which bound every chain.
+    /// Operators and keywords, which bound every chain.
+    pub(super) links: usize,
+    /// Tokens that are no white space.
     pub(super) tokens: usize,
 }
 
@@ -39,6 +44,7 @@ impl Depth {
     /// Measures a text.
     pub(super) fn of(tokens: &[TokenWithSpan]) -> Self {
         let (mut open, mut run, mut levels, mut count) = (0_usize, 0_usize, 0_usize, 0_usize);
+        let mut links = 0_usize;
         for token in tokens {
             match &token.token {
                 Token::Whitespace(_) => continue,
@@ -63,19 +69,35 @@ impl Depth {
                 _ => run += 1,
             }
             count += 1;
+            links += usize::from(is_link(&token.token));
             levels = levels.max(open + run);
         }
-        Self { levels, tokens: count }
+        Self { levels, links, tokens: count }
     }
 
     /// Tells whether the statement can be read.
     pub(super) const fn is_bounded(self) -> bool {
-        self.levels <= MAX_DEPTH && self.tokens <= MAX_TOKENS
+        self.levels <= MAX_DEPTH && self.links <= MAX_LINKS && self.tokens <= MAX_TOKENS
     }
 
     /// Runs something on a stack that is large enough for the statement.
     pub(super) fn with_stack<T>(self, run: impl FnOnce() -> T) -> T {
-        let bytes = BASE_BYTES + self.levels * LEVEL_BYTES + self.tokens * LINK_BYTES;
+        let bytes = BASE_BYTES + self.levels * LEVEL_BYTES + self.links * LINK_BYTES;
         stacker::maybe_grow(bytes, bytes, run)
+    }
+}
+
+const fn is_link(token: &Token) -> bool {
+    match token {
+        Token::Word(word) => !matches!(word.keyword, Keyword::NoKeyword),
+        Token::Number(..)
+        | Token::SingleQuotedString(_)
+        | Token::DoubleQuotedString(_)
+        | Token::Comma
+        | Token::Period
+        | Token::LParen
+        | Token::RParen
+        | Token::SemiColon => false,
+        _ => true,
     }
 }

@@ -1,6 +1,6 @@
 //! Why a statement has no lineage.
 
-use super::depth::{MAX_DEPTH, MAX_TOKENS};
+use super::depth::{MAX_DEPTH, MAX_LINKS, MAX_TOKENS};
 
 /// Why a statement has no lineage. No text of these holds a constant of the statement.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -25,13 +25,17 @@ pub enum LineageError {
     },
     /// The text nests deeper, or is longer, than what is read.
     #[error(
-        "parse SQL: too deep or too long: levels={levels} levels_max={} tokens={tokens} tokens_max={}",
+        "parse SQL: too deep or too long: levels={levels} levels_max={} links={links} links_max={} \
+         tokens={tokens} tokens_max={}",
         MAX_DEPTH,
+        MAX_LINKS,
         MAX_TOKENS
     )]
     TooDeep {
         /// Levels of nesting.
         levels: usize,
+        /// Operators and keywords.
+        links: usize,
         /// Tokens.
         tokens: usize,
     },

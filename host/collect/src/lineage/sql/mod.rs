@@ -14,6 +14,7 @@
 //! Nothing is executed and no file is opened.
 
 mod analyze;
+mod bounded;
 mod chains;
 mod compared;
 mod context;

@@ -209,7 +209,7 @@ impl<'c> LineageReader<'c> {
                 return lineage;
             }
         }
-        let analyzed = analyze(query, dialect, self.catalog, hints, tokens.depth.tokens);
+        let analyzed = analyze(query, dialect, self.catalog, hints, tokens.depth);
         self.counts.planned += 1;
         if let Some(key) = key {
             if self.shapes.len() >= MAX_REMEMBERED {

@@ -21,7 +21,9 @@ use datafusion_sql::sqlparser::{
 };
 
 use super::{
-    Dialect, LineageError, chains,
+    Dialect, LineageError,
+    bounded::Bounded,
+    chains,
     depth::{Depth, MAX_DEPTH},
     scope::Hints,
     template, tokens,
@@ -52,7 +54,11 @@ impl Text {
             })?;
         let depth = Depth::of(&tokens);
         if !depth.is_bounded() {
-            return Err(LineageError::TooDeep { levels: depth.levels, tokens: depth.tokens });
+            return Err(LineageError::TooDeep {
+                levels: depth.levels,
+                links: depth.links,
+                tokens: depth.tokens,
+            });
         }
         let hints = Hints::read(&tokens);
         let tokens = tokens::respelled(tokens, dialect);
@@ -78,7 +84,7 @@ impl Text {
     /// newer than what the parser knows of its dialect.
     fn parse(&self, part: &[TokenWithSpan]) -> Result<Vec<Statement>, LineageError> {
         let attempt = |dialect: Dialect| {
-            Parser::new(&*dialect.rules())
+            Parser::new(&Bounded::new(dialect.rules(), part.len()))
                 .with_recursion_limit(4 * MAX_DEPTH)
                 .with_tokens_with_locations(part.to_vec())
                 .parse_statements()

@@ -69,6 +69,8 @@ pub(super) fn respelled(tokens: Vec<TokenWithSpan>, dialect: Dialect) -> Vec<Tok
                     // DuckDB states the order within `ON`; the join's keys stand there as ever.
                     at += 1;
                     continue;
+                } else if word.value.starts_with('@') && !lists_tables {
+                    token.token = Token::Placeholder("?".to_owned());
                 } else if let Some(end) = delta_version(&word.value) {
                     word.value.truncate(end);
                 }

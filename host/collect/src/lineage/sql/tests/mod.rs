@@ -251,7 +251,7 @@ fn filters_have_the_type_of_their_column_and_constants_are_folded() {
         "SELECT 1 FROM part WHERE p_name LIKE 'forest%' AND p_type LIKE '%BRASS' AND p_size <> 5 \
          AND (p_brand = 'B1' OR p_brand = 'B7') AND p_container IS NOT NULL"
     ), @r#"
-        part ["p_name", "p_type", "p_size", "p_brand"] p_brand in ['B1', 'B7']; p_name prefix ['forest', 'foresu'); p_size other ?; p_type other ?;
+        part ["p_name", "p_type", "p_size", "p_brand", "p_container"] p_brand in ['B1', 'B7']; p_name prefix ['forest', 'foresu'); p_size other ?; p_type other ?;
         "#);
 }
 

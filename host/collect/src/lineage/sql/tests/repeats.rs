@@ -32,7 +32,7 @@ fn other_constants_are_read_anew_and_joins_stand() {
     assert_eq!(reader.counts(), ReaderCounts { planned: 1, repeated: 1, same: 1 });
 }
 
-/// The same text with each number of two digits or more, outside strings, another one.
+/// The same text with each number of three digits or more, outside strings, another one.
 fn moved_on(sql: &str) -> String {
     let mut out: Vec<u8> = sql.bytes().collect();
     let (mut quoted, mut digits) = (false, 0);
@@ -45,7 +45,7 @@ fn moved_on(sql: &str) -> String {
         digits = if goes_on && !quoted { digits + 1 } else { 0 };
         let ends =
             out.get(at + 1).is_none_or(|next| !next.is_ascii_alphanumeric() && *next != b'.');
-        if digits >= 2 && ends {
+        if digits >= 3 && ends {
             out[at] = if c == b'9' { b'8' } else { c + 1 };
         }
     }
@@ -96,7 +96,11 @@ fn repeated_statements_of_tpcds_are_read_without_planning() {
     // What a repeated statement gives is what planning it gives.
     let mut differing = Vec::new();
     for ((number, sql), found) in texts.keys().zip(&others).zip(found) {
-        if LineageReader::new(&catalog).read(&duck(sql)).unwrap() != found {
+        let planned = LineageReader::new(&catalog).read(&duck(sql)).unwrap();
+        if planned != found {
+            let pairs = planned.scans.iter().zip(&found.scans);
+            pairs.filter(|(a, b)| a != b).for_each(|(a, b)| println!("{a:?}\n{b:?}"));
+            println!("{} {}", planned.joins == found.joins, planned.losses == found.losses);
             differing.push(number);
         }
     }
