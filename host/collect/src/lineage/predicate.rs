@@ -39,7 +39,10 @@ impl Test {
             .map(|value| Some(ValueRange::point(value)))
             .reduce(|a, b| hull(a.as_ref()?, b.as_ref()?))
             .flatten();
-        Self { operator: FilterOperator::In, range }
+        match range {
+            None => Self::other(),
+            range => Self { operator: FilterOperator::In, range },
+        }
     }
 
     /// `> value` or `>= value`.
@@ -65,6 +68,11 @@ impl Test {
     /// `IS NULL`.
     pub(crate) const fn is_null() -> Self {
         Self { operator: FilterOperator::IsNull, range: None }
+    }
+
+    /// A comparison with values that the text does not have: parameters.
+    pub(crate) const fn unknown(operator: FilterOperator) -> Self {
+        Self { operator, range: None }
     }
 
     /// Anything else.
@@ -170,11 +178,7 @@ pub(crate) fn filters(table: &TableName, predicates: Vec<Predicate>) -> Vec<Filt
         .into_iter()
         .map(|(column, test)| FilterUse {
             column: ColumnRef { table: table.clone(), column },
-            operator: if test.range.is_none() && test.operator != FilterOperator::IsNull {
-                FilterOperator::Other
-            } else {
-                test.operator
-            },
+            operator: test.operator,
             range: test.range,
             inferred: false,
         })

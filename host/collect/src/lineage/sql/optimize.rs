@@ -13,7 +13,7 @@ use datafusion_optimizer::{
     scalar_subquery_to_join::ScalarSubqueryToJoin, simplify_expressions::SimplifyExpressions,
 };
 
-use super::LineageError;
+use super::{LineageError, error::redacted};
 
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
 
@@ -69,14 +69,23 @@ fn coerced(plan: LogicalPlan) -> LogicalPlan {
     }
 }
 
+/// Runs rules; where one fails, all are run again without those that fail.
+///
+/// Skipping from the start would have the optimizer keep a copy of the plan for each rule, which
+/// takes most of the time.
 fn optimize(plan: LogicalPlan, rules: Vec<Rule>) -> Result<LogicalPlan, LineageError> {
     // Without a start time `now()` stays as it is: the same text gives the same lineage every day.
-    let context = OptimizerContext::new()
-        .without_query_execution_start_time()
-        .with_skip_failing_rules(true)
-        .filter_null_keys(false);
-    Optimizer::with_rules(rules).optimize(plan, &context, |_, _| {}).map_err(|error| {
-        let text = error.strip_backtrace();
-        LineageError::Plan { message: text.lines().next().unwrap_or_default().to_owned() }
-    })
+    let context = |skips: bool| {
+        OptimizerContext::new()
+            .without_query_execution_start_time()
+            .with_skip_failing_rules(skips)
+            .filter_null_keys(false)
+    };
+    let optimizer = Optimizer::with_rules(rules);
+    if let Ok(plan) = optimizer.optimize(plan.clone(), &context(false), |_, _| {}) {
+        return Ok(plan);
+    }
+    optimizer
+        .optimize(plan, &context(true), |_, _| {})
+        .map_err(|error| LineageError::Plan { message: redacted(&error.strip_backtrace()) })
 }
