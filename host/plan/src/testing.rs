@@ -113,6 +113,7 @@ impl Query {
             strategy: None,
             planned_strategy: None,
             confidence: 1.0,
+            notes: lakebed_model::JoinNotes::default(),
         });
         self
     }
