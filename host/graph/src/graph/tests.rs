@@ -18,7 +18,6 @@ fn join(left: (&str, &str), right: (&str, &str)) -> JoinUse {
         planned_strategy: None,
         confidence: 1.0,
         notes: JoinNotes::default(),
-        notes: JoinNotes::default(),
     }
 }
 

@@ -23,7 +23,8 @@ pub(super) fn attribute(text: &str) -> Option<Attribute> {
     if name.is_empty() || name.starts_with(['-', '~']) || alias(text).is_some() {
         return None;
     }
-    if name.contains('#') && !is_balanced(name) {
+    // Nor is the start of a condition: `((a#1`.
+    if (name.contains('#') || name.starts_with('(')) && !is_balanced(name) {
         return None;
     }
     Some(Attribute { name: name.to_owned(), id: digits.parse().ok()? })
@@ -317,6 +318,7 @@ mod tests {
         check_attribute("sum(l_quantity#8959)#8973", Some(("sum(l_quantity#8959)", 8973)));
         check_attribute("(l_orderkey#5471L + 1)", None);
         check_attribute("-a#1", None);
+        check_attribute("((a#1", None);
         check_attribute("a#1 AS b#2", None);
         check_attribute("add#138.path", None);
         check_attribute("#12", None);
