@@ -11,9 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use lakebed_model::{
-    JoinKind, JoinNotes, JoinUse, QueryRecord, QueryStatus, TableName, ValueRange, Workload,
-};
+use lakebed_model::{JoinKind, JoinUse, QueryRecord, QueryStatus, TableName, ValueRange, Workload};
 
 /// Joins that are more of a guess than this carry no range.
 const MIN_JOIN_CONFIDENCE: f64 = 0.5;
@@ -199,7 +197,7 @@ mod tests {
             strategy: None,
             planned_strategy: None,
             confidence: 1.0,
-            notes: JoinNotes::default(),
+            notes: lakebed_model::JoinNotes::default(),
         }
     }
 
