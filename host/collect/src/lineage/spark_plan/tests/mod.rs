@@ -11,7 +11,7 @@ use super::{Metric, NodeId, PlanNode, PlanTree, read};
 /// An operator of a tree as a test writes it.
 struct Operator {
     node: PlanNode,
-    children: Vec<Operator>,
+    children: Vec<Self>,
 }
 
 fn tree(root: &Operator) -> PlanTree {
