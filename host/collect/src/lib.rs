@@ -17,6 +17,8 @@ mod error;
 mod fingerprint;
 pub mod lineage;
 mod names;
+#[cfg(test)]
+mod plan_tests;
 pub mod source;
 #[cfg(test)]
 mod tests;

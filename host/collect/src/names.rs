@@ -2,6 +2,7 @@
 //!
 //! Sources name a table as fully as the log does: `spark_catalog.default.orders`, or the folder
 //! `gs://lake/tpch/orders` when the scan has no catalog name. Here
+//! 0. folders are spelled in one way,
 //! 1. a folder that some scan also calls by a catalog name gets that name,
 //! 2. a name that could be short for exactly one other (`orders` beside `sales.orders`) is that one,
 //! 3. every full name is cut to its last part, and names that would then collide keep one part more.
@@ -16,7 +17,10 @@ use crate::source::Statement;
 pub(crate) fn shorten(statements: &mut [Statement]) {
     let by_location = names_of_locations(statements);
     let full = |name: &TableName| -> TableName {
-        by_location.get(name.as_str()).cloned().unwrap_or_else(|| name.clone())
+        match same_place(name.as_str()) {
+            Some(place) => by_location.get(&place).cloned().unwrap_or(TableName::new(place)),
+            None => name.clone(),
+        }
     };
     let mut all = BTreeSet::new();
     for statement in statements.iter_mut() {
@@ -37,11 +41,30 @@ fn names_of_locations(statements: &[Statement]) -> BTreeMap<String, TableName> {
     for scan in statements.iter().flat_map(|statement| &statement.record.scans) {
         if let (Some(table), Some(location)) = (&scan.table, &scan.location)
             && table.as_str() != location
+            && let Some(place) = same_place(location)
         {
-            names.entry(location.clone()).or_insert_with(|| table.clone());
+            names.entry(place).or_insert_with(|| table.clone());
         }
     }
     names
+}
+
+/// Spells a folder as all names of it are; `None` for a name of the catalog.
+///
+/// One client says `s3a://`, another `s3://`; `file:/x`, `file:///x` and `/x` are one folder.
+fn same_place(location: &str) -> Option<String> {
+    let path = location.trim_end_matches('/');
+    if path.starts_with('/') {
+        return Some(path.to_owned());
+    }
+    let (scheme, rest) = path.split_once(":/")?;
+    let rest = rest.trim_start_matches('/');
+    Some(match scheme {
+        "file" => format!("/{rest}"),
+        "s3a" | "s3n" => format!("s3://{rest}"),
+        "abfs" => format!("abfss://{rest}"),
+        _ => format!("{scheme}://{rest}"),
+    })
 }
 
 fn collect_names(record: &QueryRecord, into: &mut BTreeSet<TableName>) {
@@ -150,7 +173,7 @@ fn unquoted(name: String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{BTreeSet, TableName, short_names};
+    use super::{BTreeSet, TableName, same_place, short_names};
 
     #[track_caller]
     fn check(full: &[&str], expected: &[&str]) {
@@ -159,6 +182,20 @@ mod tests {
         let names: Vec<String> =
             full.iter().map(|name| short[&TableName::new(*name)].to_string()).collect();
         assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn a_folder_is_one_however_it_is_spelled() {
+        let same = |locations: &[&str], place: &str| {
+            for location in locations {
+                assert_eq!(same_place(location).as_deref(), Some(place), "{location}");
+            }
+        };
+        same(&["s3://b/t", "s3a://b/t/", "s3n://b/t"], "s3://b/t");
+        same(&["/lake/t", "file:/lake/t", "file:///lake/t/"], "/lake/t");
+        same(&["dbfs:/mnt/t", "dbfs:///mnt/t"], "dbfs://mnt/t");
+        assert_eq!(same_place("spark_catalog.db.t"), None);
+        assert_eq!(same_place("t"), None);
     }
 
     #[test]

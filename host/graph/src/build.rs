@@ -1,7 +1,9 @@
 //! Counts edges and filters of a workload.
 //!
-//! 1. Row counts per table: as given, else the most rows that any one scan of the table let out.
-//! 2. Per statement and edge, one observation: its time, its scans' bytes, its best confidence.
+//! 1. Row counts per table and statement: the most rows that one of the statement's scans of the
+//!    table let out, else the table's own as given, else the most that any scan of the window let out.
+//! 2. Per statement and edge, one observation: the product of the two tables' rows, its time, its
+//!    scans' bytes, its best confidence.
 //! 3. Per edge, the means over its observations; per filter, the statements that have it.
 //! 4. A figure that nothing tells of an edge is the mean of the edges that know theirs, so that it
 //!    neither lifts the edge nor sinks it; the edge says so.
@@ -13,7 +15,7 @@ use lakebed_model::{
     TableName, Workload,
 };
 
-use crate::{EdgeKey, EdgeStats, Figure, FilterStats};
+use crate::{EdgeKey, EdgeNotes, EdgeStats, Figure, FilterStats};
 
 /// What a workload yields before it is linked to a graph.
 #[derive(Debug)]
@@ -28,7 +30,11 @@ pub(crate) struct Tally {
 pub(crate) fn tally(workload: &Workload, rows: &BTreeMap<TableName, u64>) -> Tally {
     let records: Vec<&QueryRecord> =
         workload.records.iter().filter(|record| record.status != QueryStatus::Failed).collect();
-    let seen_rows = rows_seen(&records);
+    let known_rows = {
+        let mut known = rows_seen(records.iter().copied());
+        known.extend(rows.iter().map(|(table, rows)| (table.clone(), *rows)));
+        known
+    };
     let scans = records.iter().flat_map(|record| &record.scans);
     let mut tables: BTreeSet<TableName> = scans.filter_map(|scan| scan.table.clone()).collect();
     let mut edges: BTreeMap<EdgeKey, EdgeTally> = BTreeMap::new();
@@ -37,19 +43,11 @@ pub(crate) fn tally(workload: &Workload, rows: &BTreeMap<TableName, u64>) -> Tal
         for join in &record.joins {
             tables.extend([join.left.clone(), join.right.clone()]);
         }
-        tally_joins(record, &mut edges);
+        tally_joins(record, &known_rows, &mut edges);
         tally_filters(record, &mut filters);
     }
-    let rows_of =
-        |table: &TableName| Some(*rows.get(table).or_else(|| seen_rows.get(table))? as f64);
-    let mut edges: Vec<EdgeStats> = edges
-        .into_iter()
-        .map(|(key, tally)| {
-            let rows_product =
-                rows_of(&key.left).zip(rows_of(&key.right)).map(|(left, right)| left * right);
-            tally.finish(key, rows_product)
-        })
-        .collect();
+    let mut edges: Vec<EdgeStats> =
+        edges.into_iter().map(|(key, tally)| tally.finish(key)).collect();
     assume_unknown(&mut edges);
     Tally {
         statements: records.len() as u64,
@@ -64,10 +62,12 @@ struct EdgeTally {
     kinds: BTreeMap<JoinKind, u64>,
     strategies: BTreeMap<JoinStrategy, u64>,
     planned_strategies: BTreeMap<JoinStrategy, u64>,
+    rows_products: Vec<f64>,
     costs_ms: Vec<u64>,
     bytes: Vec<u64>,
     confidences: Vec<f64>,
     queries: Vec<String>,
+    notes: EdgeNotes,
 }
 
 #[derive(Debug, Default)]
@@ -85,10 +85,18 @@ impl EdgeTally {
         if let Some(strategy) = join.planned_strategy {
             *self.planned_strategies.entry(strategy).or_default() += 1;
         }
+        self.notes.cast += u64::from(join.notes.cast);
+        self.notes.null_safe += u64::from(join.notes.null_safe);
+        self.notes.expressions.extend(join.notes.expressions.iter().cloned());
+        if let Some(bytes) = join.notes.spill_bytes {
+            let spilled = self.notes.spill_bytes.get_or_insert(0);
+            *spilled = spilled.saturating_add(bytes);
+        }
     }
 
-    fn finish(mut self, key: EdgeKey, rows_product: Option<f64>) -> EdgeStats {
+    fn finish(mut self, key: EdgeKey) -> EdgeStats {
         self.queries.sort_unstable();
+        let rows_product = mean(self.rows_products.iter().copied());
         let cost_ms = mean(self.costs_ms.iter().map(|&cost| cost as f64));
         let bytes = mean(self.bytes.iter().map(|&bytes| bytes as f64));
         let known =
@@ -110,11 +118,20 @@ impl EdgeTally {
                 .collect(),
             confidence: mean(self.confidences.iter().copied()).unwrap_or(0.0),
             queries: self.queries,
+            notes: self.notes,
         }
     }
 }
 
-fn tally_joins(record: &QueryRecord, edges: &mut BTreeMap<EdgeKey, EdgeTally>) {
+fn tally_joins(
+    record: &QueryRecord,
+    known_rows: &BTreeMap<TableName, u64>,
+    edges: &mut BTreeMap<EdgeKey, EdgeTally>,
+) {
+    let counted = rows_seen([record]);
+    let rows_of = |table: &TableName| {
+        counted.get(table).or_else(|| known_rows.get(table)).map(|rows| *rows as f64)
+    };
     let mut confidences: BTreeMap<EdgeKey, f64> = BTreeMap::new();
     for join in record.joins.iter().filter(|join| !join.pairs.is_empty()) {
         let mut pairs = join.pairs.clone();
@@ -127,9 +144,11 @@ fn tally_joins(record: &QueryRecord, edges: &mut BTreeMap<EdgeKey, EdgeTally>) {
     }
     for (key, confidence) in confidences {
         let bytes = bytes_of(record, &key);
+        let rows = rows_of(&key.left).zip(rows_of(&key.right));
         let tally = edges.entry(key).or_default();
         tally.queries.push(record.id.clone());
         tally.confidences.push(confidence);
+        tally.rows_products.extend(rows.map(|(left, right)| left * right));
         tally.costs_ms.extend(record.duration_ms);
         tally.bytes.extend(bytes);
     }
@@ -183,9 +202,9 @@ fn finish_filters(
 }
 
 /// Lists the tables whose scans tell their rows, with the most rows that one scan let out.
-fn rows_seen(records: &[&QueryRecord]) -> BTreeMap<TableName, u64> {
+fn rows_seen<'r>(records: impl IntoIterator<Item = &'r QueryRecord>) -> BTreeMap<TableName, u64> {
     let mut seen: BTreeMap<TableName, u64> = BTreeMap::new();
-    for scan in records.iter().flat_map(|record| &record.scans) {
+    for scan in records.into_iter().flat_map(|record| &record.scans) {
         if let (Some(table), Some(rows)) = (&scan.table, scan.rows_out) {
             let most = seen.entry(table.clone()).or_default();
             *most = (*most).max(rows);

@@ -1,6 +1,9 @@
 //! What the graph holds: join edges and filters with their counts.
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use lakebed_model::{FilterOperator, JoinKind, JoinStrategy, TableName};
 
@@ -47,7 +50,8 @@ pub struct EdgeStats {
     pub planned_strategies: BTreeMap<JoinStrategy, u64>,
     /// F: statements that have this join, each once.
     pub frequency: u64,
-    /// D: product of the two tables' row counts.
+    /// D: mean over the statements of the product of the two tables' row counts, as the statements'
+    /// scans count them, else the tables' own.
     pub rows_product_mean: f64,
     /// C: mean wall time of the statements in milliseconds, over those that tell.
     pub cost_ms_mean: f64,
@@ -60,6 +64,22 @@ pub struct EdgeStats {
     pub confidence: f64,
     /// Ids of the statements, sorted.
     pub queries: Vec<String>,
+    /// What else the joins say of the edge.
+    pub notes: EdgeNotes,
+}
+
+/// What the joins of an edge say beyond the figures that scorers get.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EdgeNotes {
+    /// Joins that cast a key before they compare it.
+    pub cast: u64,
+    /// Joins in which nulls match nulls.
+    pub null_safe: u64,
+    /// Keys of these joins that are expressions, by the columns in them: column of the left table,
+    /// column of the right one.
+    pub expressions: BTreeSet<(String, String)>,
+    /// Bytes that the joins and the sorts of their inputs spilled, in all; `None` where no log tells.
+    pub spill_bytes: Option<u64>,
 }
 
 impl EdgeStats {

@@ -22,7 +22,7 @@ mod score;
 pub use drift::{
     DEFAULT_THRESHOLD, DriftError, DriftMeter, DriftReading, DriftReport, EdgeDrift, compare,
 };
-pub use edge::{Edge, EdgeKey, EdgeStats, FilterStats};
+pub use edge::{Edge, EdgeKey, EdgeNotes, EdgeStats, FilterStats};
 pub use error::GraphError;
 pub use graph::JoinGraph;
 pub use score::{Degeneracy, EdgeScorer, Figure, ScoreError};

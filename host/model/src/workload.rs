@@ -95,6 +95,25 @@ pub struct JoinUse {
     pub hint: Option<JoinStrategy>,
     /// 1 for an edge read from a resolved plan, less for guesses.
     pub confidence: f64,
+    /// What else is known of the join.
+    pub notes: JoinNotes,
+}
+
+/// What a source may know of a join beyond its columns.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct JoinNotes {
+    /// A key is cast before it is compared, so the stored order of its column need not be the order
+    /// of what is compared.
+    pub cast: bool,
+    /// Nulls match nulls (`<=>`, `IS NOT DISTINCT FROM`).
+    pub null_safe: bool,
+    /// Keys of the same join between the same tables that are expressions: the base columns in
+    /// them, in the order of `pairs`. No layout of a column serves them.
+    pub expressions: Vec<(String, String)>,
+    /// Rows that left the join.
+    pub rows_out: Option<u64>,
+    /// Bytes that the join and the sorts of its inputs spilled.
+    pub spill_bytes: Option<u64>,
 }
 
 /// How a filter compares its column.
@@ -157,6 +176,11 @@ pub struct ScanUse {
     pub bytes_read: Option<u64>,
     /// Files read.
     pub files_read: Option<u64>,
+    /// Bytes of the files that the query would have read without pruning at run time, where the
+    /// log tells.
+    pub bytes_total: Option<u64>,
+    /// Files that the query would have read without pruning at run time, where the log tells.
+    pub files_total: Option<u64>,
     /// Rows that left the scan.
     pub rows_out: Option<u64>,
 }

@@ -198,6 +198,7 @@ mod tests {
             planned_strategy: None,
             hint: None,
             confidence: 1.0,
+            notes: lakebed_model::JoinNotes::default(),
         }
     }
 

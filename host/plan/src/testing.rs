@@ -114,6 +114,7 @@ impl Query {
             planned_strategy: None,
             hint: None,
             confidence: 1.0,
+            notes: lakebed_model::JoinNotes::default(),
         });
         self
     }

@@ -35,6 +35,10 @@ struct EdgeView {
     score: f64,
     confidence: f64,
     queries: Vec<String>,
+    cast: u64,
+    null_safe: u64,
+    expressions: Vec<(String, String)>,
+    spill_bytes: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -78,6 +82,10 @@ impl GraphView {
                     score: edge.score,
                     confidence: edge.stats.confidence,
                     queries: edge.stats.queries.clone(),
+                    cast: edge.stats.notes.cast,
+                    null_safe: edge.stats.notes.null_safe,
+                    expressions: edge.stats.notes.expressions.iter().cloned().collect(),
+                    spill_bytes: edge.stats.notes.spill_bytes,
                 })
                 .collect(),
             filters: graph

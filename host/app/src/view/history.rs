@@ -80,6 +80,12 @@ pub struct JoinView {
     kind: &'static str,
     strategy: Option<&'static str>,
     planned_strategy: Option<&'static str>,
+    cast: bool,
+    null_safe: bool,
+    expressions: Vec<(String, String)>,
+    rows_out: Option<u64>,
+    spill_bytes: Option<u64>,
+    confidence: f64,
 }
 
 /// A scan of a statement.
@@ -90,6 +96,8 @@ pub struct ScanView {
     filters: Vec<ScanFilterView>,
     bytes_read: Option<u64>,
     files_read: Option<u64>,
+    bytes_total: Option<u64>,
+    files_total: Option<u64>,
     rows_out: Option<u64>,
 }
 
@@ -127,6 +135,12 @@ impl From<&QueryRecord> for RecordView {
                     planned_strategy: join
                         .planned_strategy
                         .map(lakebed_model::JoinStrategy::as_str),
+                    cast: join.notes.cast,
+                    null_safe: join.notes.null_safe,
+                    expressions: join.notes.expressions.clone(),
+                    rows_out: join.notes.rows_out,
+                    spill_bytes: join.notes.spill_bytes,
+                    confidence: join.confidence,
                 })
                 .collect(),
             scans: record
@@ -147,6 +161,8 @@ impl From<&QueryRecord> for RecordView {
                         .collect(),
                     bytes_read: scan.bytes_read,
                     files_read: scan.files_read,
+                    bytes_total: scan.bytes_total,
+                    files_total: scan.files_total,
                     rows_out: scan.rows_out,
                 })
                 .collect(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lakebed_model::{JoinKind, JoinStrategy, JoinUse, TableName};
+use lakebed_model::{ColumnRef, JoinKind, JoinNotes, JoinStrategy, JoinUse, TableName};
 
 use super::origin::Origin;
 
@@ -22,12 +22,15 @@ pub(crate) struct JoinTraits {
 struct Keys {
     pairs: Vec<(String, String)>,
     shares: Vec<f64>,
+    cast: bool,
+    expressions: Vec<(String, String)>,
 }
 
 /// Groups the key pairs of one join by the tables they connect: one edge per pair of tables.
 ///
-/// A pair with a computed side makes no edge. A key that comes from several branches of a union
-/// fans out to an edge per branch, each with the product of the shares as confidence.
+/// A pair with a computed side makes no edge; beside an edge of the same tables it is noted. A key
+/// that comes from several branches of a union fans out to an edge per branch, each with the
+/// product of the shares as confidence.
 pub(crate) fn edges(pairs: &[(Origin, Origin)], traits: JoinTraits) -> Vec<JoinUse> {
     let mut groups: BTreeMap<(TableName, TableName), Keys> = BTreeMap::new();
     for (left, right) in pairs {
@@ -37,12 +40,16 @@ pub(crate) fn edges(pairs: &[(Origin, Origin)], traits: JoinTraits) -> Vec<JoinU
                 let keys = groups.entry(tables).or_default();
                 keys.pairs.push((a.column.column.clone(), b.column.column.clone()));
                 keys.shares.push(a.share * b.share);
+                keys.cast |= a.cast || b.cast;
             }
         }
     }
+    for (left, right) in pairs {
+        note_expressions(left, right, &mut groups);
+    }
     groups
         .into_iter()
-        .map(|((left, right), Keys { pairs, shares })| {
+        .map(|((left, right), Keys { pairs, shares, cast, expressions })| {
             oriented(JoinUse {
                 left,
                 right,
@@ -52,9 +59,33 @@ pub(crate) fn edges(pairs: &[(Origin, Origin)], traits: JoinTraits) -> Vec<JoinU
                 planned_strategy: None,
                 hint: None,
                 confidence: traits.confidence * shares.into_iter().fold(1.0, f64::min),
+                notes: JoinNotes { cast, expressions, ..JoinNotes::default() },
             })
         })
         .collect()
+}
+
+/// Adds a pair of which a side is computed to the edges of the tables that it speaks of.
+fn note_expressions(
+    left: &Origin,
+    right: &Origin,
+    groups: &mut BTreeMap<(TableName, TableName), Keys>,
+) {
+    if !left.sources().is_empty() && !right.sources().is_empty() {
+        return;
+    }
+    let columns = |origin: &Origin| -> Vec<ColumnRef> {
+        let sources = origin.sources().iter().map(|source| source.column.clone());
+        sources.chain(origin.inputs().iter().cloned()).collect()
+    };
+    let rights = columns(right);
+    for a in columns(left) {
+        for b in &rights {
+            if let Some(keys) = groups.get_mut(&(a.table.clone(), b.table.clone())) {
+                keys.expressions.push((a.column.clone(), b.column.clone()));
+            }
+        }
+    }
 }
 
 /// Puts the table whose name sorts first on the left, and sorts the pairs.
@@ -64,13 +95,13 @@ pub(crate) fn edges(pairs: &[(Origin, Origin)], traits: JoinTraits) -> Vec<JoinU
 /// one with the smaller pairs is taken.
 pub(crate) fn oriented(mut join: JoinUse) -> JoinUse {
     normalize(&mut join.pairs);
-    let mut swapped: Vec<(String, String)> =
-        join.pairs.iter().map(|(a, b)| (b.clone(), a.clone())).collect();
-    normalize(&mut swapped);
+    normalize(&mut join.notes.expressions);
+    let swapped = swapped_sides(&join.pairs);
     let swaps = join.left > join.right || (join.left == join.right && swapped < join.pairs);
     if swaps {
         std::mem::swap(&mut join.left, &mut join.right);
         join.pairs = swapped;
+        join.notes.expressions = swapped_sides(&join.notes.expressions);
         join.kind = match join.kind {
             JoinKind::LeftOuter => JoinKind::RightOuter,
             JoinKind::RightOuter => JoinKind::LeftOuter,
@@ -78,6 +109,12 @@ pub(crate) fn oriented(mut join: JoinUse) -> JoinUse {
         };
     }
     join
+}
+
+fn swapped_sides(pairs: &[(String, String)]) -> Vec<(String, String)> {
+    let mut swapped = pairs.iter().map(|(a, b)| (b.clone(), a.clone())).collect();
+    normalize(&mut swapped);
+    swapped
 }
 
 fn normalize(pairs: &mut Vec<(String, String)>) {
@@ -143,6 +180,17 @@ mod tests {
     #[test]
     fn a_computed_key_makes_no_edge() {
         check(&[("computed", "a.y")], JoinKind::Inner, &[]);
+    }
+
+    #[test]
+    fn a_computed_key_beside_an_edge_is_noted_and_a_cast_too() {
+        let computed = Origin::computed([&origin("v.info")]);
+        let pairs = [(origin("v.sid").cast(), origin("s.sid")), (computed, origin("s.id"))];
+        let traits = JoinTraits { kind: JoinKind::Inner, strategy: None, confidence: 1.0 };
+        let found = edges(&pairs, traits);
+        assert_eq!(found.iter().map(text).collect::<Vec<_>>(), [r#"s v [("sid", "sid")] inner"#]);
+        assert!(found[0].notes.cast);
+        assert_eq!(found[0].notes.expressions, [("id".to_owned(), "info".to_owned())]);
     }
 
     #[test]

@@ -15,7 +15,10 @@ pub(crate) fn typed(text: &str, kind: Option<ColumnType>) -> Option<Literal> {
         Some(ColumnType::Boolean) => text.parse().ok().map(Literal::Boolean),
         Some(ColumnType::Integer) => number(text),
         Some(ColumnType::Decimal { .. }) => number(text),
-        Some(ColumnType::Float) => text.parse().ok().map(Literal::Float),
+        // No range starts or ends at NaN, and an infinity bounds nothing.
+        Some(ColumnType::Float) => {
+            text.parse().ok().filter(|value: &f64| value.is_finite()).map(Literal::Float)
+        }
         Some(ColumnType::Date) => Literal::parse_date(text.get(..10)?),
         Some(ColumnType::Timestamp) => time::parse_micros(text).map(Literal::Timestamp),
         Some(ColumnType::Text) => Some(Literal::Text(text.to_owned())),
@@ -43,6 +46,10 @@ fn number(text: &str) -> Option<Literal> {
     if let Ok(integer) = text.parse() {
         return Some(Literal::Integer(integer));
     }
+    let (text, exponent) = match text.split_once(['E', 'e']) {
+        Some((text, exponent)) => (text, exponent.parse::<i32>().ok()?),
+        None => (text, 0),
+    };
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let all_digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
@@ -51,7 +58,16 @@ fn number(text: &str) -> Option<Literal> {
     }
     let magnitude: i128 = format!("{whole}{fraction}").parse().ok()?;
     let unscaled = if text.starts_with('-') { -magnitude } else { magnitude };
-    Some(Literal::Decimal { unscaled, scale: u8::try_from(fraction.len()).ok()? })
+    scaled(unscaled, i32::try_from(fraction.len()).ok()?.checked_sub(exponent)?)
+}
+
+/// `unscaled` · 10^−`scale`. Scales below zero, as in `1E+3`, are written out.
+fn scaled(unscaled: i128, scale: i32) -> Option<Literal> {
+    if scale >= 0 {
+        return Some(Literal::Decimal { unscaled, scale: u8::try_from(scale).ok()? });
+    }
+    let unscaled = unscaled.checked_mul(10_i128.checked_pow(scale.unsigned_abs())?)?;
+    Some(Literal::Decimal { unscaled, scale: 0 })
 }
 
 /// Reads the columns of Spark's `struct<a:bigint,b:decimal(15,2)>`.
@@ -118,6 +134,19 @@ mod tests {
             Some(ColumnType::Timestamp),
             Some(Literal::Timestamp(1_500_000)),
         );
+    }
+
+    #[test]
+    fn decimals_with_exponents_are_written_out() {
+        let kind = Some(ColumnType::Decimal { scale: 8 });
+        check("1E-8", kind, Some(Literal::Decimal { unscaled: 1, scale: 8 }));
+        check("-2.50E+3", kind, Some(Literal::Decimal { unscaled: -2500, scale: 0 }));
+        check("1E+99", kind, None);
+        check("1E-999", kind, None);
+        check("1E", kind, None);
+        check("1.5E2", Some(ColumnType::Float), Some(Literal::Float(150.0)));
+        check("NaN", Some(ColumnType::Float), None);
+        check("Infinity", Some(ColumnType::Float), None);
     }
 
     #[test]

@@ -2,6 +2,9 @@
 
 use lakebed_model::ColumnRef;
 
+/// Columns that an expression reads, beyond which the rest is forgotten.
+const MAX_INPUTS: usize = 8;
+
 /// A base column that a value may come from.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Source {
@@ -11,26 +14,51 @@ pub(crate) struct Source {
     pub(crate) scan: usize,
     /// The share of the value's branches (of a union) that come from here, 0 to 1.
     pub(crate) share: f64,
+    /// Whether the value was cast on its way.
+    pub(crate) cast: bool,
 }
 
 /// The base columns that a value may come from; none for a computed value.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Origin(Vec<Source>);
+pub(crate) struct Origin {
+    sources: Vec<Source>,
+    /// The base columns that a computed value is made of, where they are known.
+    inputs: Vec<ColumnRef>,
+}
 
 impl Origin {
     /// The origin of a computed value.
     pub(crate) const fn derived() -> Self {
-        Self(Vec::new())
+        Self { sources: Vec::new(), inputs: Vec::new() }
     }
 
     /// The origin of a column as its scan gives it.
     pub(crate) fn base(column: ColumnRef, scan: usize) -> Self {
-        Self(vec![Source { column, scan, share: 1.0 }])
+        Self { sources: vec![Source { column, scan, share: 1.0, cast: false }], inputs: Vec::new() }
+    }
+
+    /// The origin of a value that is computed from others row by row.
+    pub(crate) fn computed<'o>(from: impl IntoIterator<Item = &'o Self>) -> Self {
+        let mut inputs: Vec<ColumnRef> = Vec::new();
+        for origin in from {
+            let columns = origin.sources.iter().map(|source| &source.column).chain(&origin.inputs);
+            for column in columns {
+                if inputs.len() < MAX_INPUTS && !inputs.contains(column) {
+                    inputs.push(column.clone());
+                }
+            }
+        }
+        Self { sources: Vec::new(), inputs }
     }
 
     /// Lists the base columns.
     pub(crate) fn sources(&self) -> &[Source] {
-        &self.0
+        &self.sources
+    }
+
+    /// Lists the base columns that a computed value is made of; none for a column as it is.
+    pub(crate) fn inputs(&self) -> &[ColumnRef] {
+        &self.inputs
     }
 
     /// Lists the base columns as origins of their own, each with its share.
@@ -40,7 +68,7 @@ impl Origin {
 
     /// Returns the base column when there is exactly one and every value comes from it.
     pub(crate) fn single(&self) -> Option<&Source> {
-        match self.0.as_slice() {
+        match self.sources.as_slice() {
             [only] if only.share >= 1.0 => Some(only),
             _ => None,
         }
@@ -48,8 +76,16 @@ impl Origin {
 
     /// Steps into a field of a struct column.
     pub(crate) fn field(mut self, path: &str) -> Self {
-        for source in &mut self.0 {
+        for source in &mut self.sources {
             source.column.column = format!("{}.{path}", source.column.column);
+        }
+        self
+    }
+
+    /// The same values in another type.
+    pub(crate) fn cast(mut self) -> Self {
+        for source in &mut self.sources {
+            source.cast = true;
         }
         self
     }
@@ -58,13 +94,17 @@ impl Origin {
     pub(crate) fn union(branches: &[Self]) -> Self {
         let weight = 1.0 / branches.len().max(1) as f64;
         let mut sources: Vec<Source> = Vec::new();
-        for source in branches.iter().flat_map(|branch| &branch.0) {
+        for source in branches.iter().flat_map(|branch| &branch.sources) {
             match sources.iter_mut().find(|known| known.column == source.column) {
-                Some(known) => known.share = (known.share + source.share * weight).min(1.0),
+                Some(known) => {
+                    known.share = (known.share + source.share * weight).min(1.0);
+                    known.cast |= source.cast;
+                }
                 None => sources.push(Source { share: source.share * weight, ..source.clone() }),
             }
         }
-        Self(sources)
+        let inputs = Self::computed(branches.iter().filter(|branch| branch.sources.is_empty()));
+        Self { sources, ..inputs }
     }
 }
 
@@ -83,5 +123,20 @@ mod tests {
         assert!(union.single().is_none());
         assert!(Origin::union(&[a.clone(), a.clone()]).single().is_some());
         assert!(Origin::union(&[a, Origin::derived()]).single().is_none());
+    }
+
+    #[test]
+    fn a_computed_value_knows_what_it_is_made_of() {
+        let a = Origin::base(ColumnRef::new("a", "x"), 0);
+        let sum = Origin::computed([&a, &a, &Origin::derived()]);
+        assert!(sum.sources().is_empty());
+        assert_eq!(sum.inputs(), [ColumnRef::new("a", "x")]);
+        assert_eq!(Origin::computed([&sum]).inputs(), sum.inputs());
+    }
+
+    #[test]
+    fn a_cast_keeps_the_column_and_says_so() {
+        let cast = Origin::base(ColumnRef::new("a", "x"), 0).cast();
+        assert!(cast.single().is_some_and(|source| source.cast));
     }
 }

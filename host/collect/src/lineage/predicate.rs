@@ -114,6 +114,32 @@ impl Test {
 }
 
 impl Predicate {
+    /// All hold; conjunctions inside are no level of their own.
+    pub(crate) fn all(parts: Vec<Self>) -> Self {
+        let mut flat = Vec::with_capacity(parts.len());
+        for part in parts {
+            match part {
+                Self::And(inner) if flat.is_empty() => flat = inner,
+                Self::And(inner) => flat.extend(inner),
+                other => flat.push(other),
+            }
+        }
+        Self::And(flat)
+    }
+
+    /// At least one holds; disjunctions inside are no level of their own.
+    pub(crate) fn any(parts: Vec<Self>) -> Self {
+        let mut flat = Vec::with_capacity(parts.len());
+        for part in parts {
+            match part {
+                Self::Or(inner) if flat.is_empty() => flat = inner,
+                Self::Or(inner) => flat.extend(inner),
+                other => flat.push(other),
+            }
+        }
+        Self::Or(flat)
+    }
+
     /// The negation. Only `IS NULL` and `IS NOT NULL` negate to something sharp.
     pub(crate) fn negated(self) -> Self {
         match self {

@@ -1,6 +1,8 @@
 use std::collections::BTreeMap;
 
-use lakebed_model::{Instant, JoinKind, JoinUse, QueryRecord, QueryStatus, TableName, Workload};
+use lakebed_model::{
+    Instant, JoinKind, JoinNotes, JoinUse, QueryRecord, QueryStatus, TableName, Workload,
+};
 
 use super::{DriftError, DriftMeter, DriftReading, DriftReport, compare};
 use crate::{EdgeScorer, EdgeStats, GraphError, JoinGraph, ScoreError};
@@ -77,6 +79,7 @@ fn window(scores: &[(&'static str, f64)]) -> JoinGraph {
             planned_strategy: None,
             hint: None,
             confidence: 1.0,
+            notes: JoinNotes::default(),
         })
         .collect();
     let record = QueryRecord {

@@ -33,8 +33,8 @@ pub struct JoinGraph {
 impl JoinGraph {
     /// Builds the graph of a workload, not scored yet.
     ///
-    /// `rows` are the tables' row counts; for a table it does not name, the most rows that one
-    /// scan of the window let out stand in.
+    /// `rows` are the tables' own row counts, for statements that do not count what their scans let
+    /// out; for a table it does not name, the most rows that one scan of the window let out stand in.
     #[must_use]
     pub fn build(workload: &Workload, rows: &BTreeMap<TableName, u64>) -> Self {
         let build::Tally { statements, tables, edges, filters } = build::tally(workload, rows);

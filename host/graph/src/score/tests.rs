@@ -20,6 +20,7 @@ fn edge(frequency: u64, rows_product_mean: f64, cost_ms_mean: f64) -> EdgeStats 
         assumed: Vec::new(),
         confidence: 1.0,
         queries: Vec::new(),
+        notes: crate::EdgeNotes::default(),
     }
 }
 

@@ -54,27 +54,40 @@ pub(super) fn read_list(text: &str, scope: Scope<'_>) -> Vec<Predicate> {
     split_top(inner.unwrap_or(text)).into_iter().map(|item| read(item, scope)).collect()
 }
 
+/// Conditions longer than this are not taken apart: each level is looked through anew.
+const MAX_BYTES: usize = 32 << 10;
+/// Conditions inside of conditions beyond this are not taken apart.
+const MAX_DEPTH: usize = 64;
+
 /// Reads one condition.
 pub(super) fn read(text: &str, scope: Scope<'_>) -> Predicate {
+    read_at(text, scope, 0)
+}
+
+fn read_at(text: &str, scope: Scope<'_>, depth: usize) -> Predicate {
     let text = text.trim();
+    if text.len() > MAX_BYTES || depth > MAX_DEPTH {
+        return Predicate::Opaque(scope.columns_in(text));
+    }
     // The engine's own runtime filters are nobody's condition.
     if ["dynamicpruning", "might_contain("].iter().any(|own| text.contains(own))
         && !text.contains(" AND ")
     {
         return Predicate::Always;
     }
-    parse(text, scope).unwrap_or_else(|| Predicate::Opaque(scope.columns_in(text)))
+    parse(text, scope, depth).unwrap_or_else(|| Predicate::Opaque(scope.columns_in(text)))
 }
 
-fn parse(text: &str, scope: Scope<'_>) -> Option<Predicate> {
+fn parse(text: &str, scope: Scope<'_>, depth: usize) -> Option<Predicate> {
     if let Some(inner) = text.strip_prefix("NOT ") {
-        return Some(read(inner, scope).negated());
+        return Some(read_at(inner, scope, depth + 1).negated());
     }
     if let Some((name, arguments)) = call(text) {
         return function(name, arguments);
     }
-    if let Some((column, list)) = text.split_once(" IN ") {
-        let column = attribute(column)?;
+    if let Some((column, list)) = text.split_once(" IN ")
+        && let Some(column) = attribute(column)
+    {
         let values = split_top(inside_parentheses(list)?);
         let constants = values.into_iter().map(|value| constant(&column, value, scope));
         let test = Test::one_of(constants.collect::<Option<_>>()?);
@@ -82,11 +95,27 @@ fn parse(text: &str, scope: Scope<'_>) -> Option<Predicate> {
     }
     let inner = inside_parentheses(text)?;
     let (left, operator, right) = split_operator(inner)?;
-    match operator {
-        "AND" => Some(Predicate::And(vec![read(left, scope), read(right, scope)])),
-        "OR" => Some(Predicate::Or(vec![read(left, scope), read(right, scope)])),
-        _ => comparison(left, operator, right, scope),
+    if !matches!(operator, "AND" | "OR") {
+        return comparison(left, operator, right, scope);
     }
+    let parts = chain(left, operator, right);
+    let parts = parts.into_iter().map(|part| read_at(part, scope, depth + 1)).collect();
+    Some(if operator == "AND" { Predicate::all(parts) } else { Predicate::any(parts) })
+}
+
+/// Takes `((a OR b) OR c)` apart, which Spark nests to the left, as one level.
+fn chain<'t>(left: &'t str, operator: &str, right: &'t str) -> Vec<&'t str> {
+    let mut parts = vec![right];
+    let mut rest = left;
+    while let Some((left, _, right)) =
+        inside_parentheses(rest).and_then(split_operator).filter(|(_, inner, _)| *inner == operator)
+    {
+        parts.push(right);
+        rest = left;
+    }
+    parts.push(rest);
+    parts.reverse();
+    parts
 }
 
 fn function(name: &str, arguments: &str) -> Option<Predicate> {
@@ -202,7 +231,21 @@ mod tests {
     fn nested_conditions_are_read() {
         check("(((a#1 > 1) AND (a#1 < 5)) OR (a#1 = 9))", &["a range (1, 9]"]);
         check("[k#2 IN (3,1)]", &["k in [1, 3]"]);
+        check(
+            "((k#2 IN (3,1) AND (a#1 < 5)) AND isnotnull(b#7))",
+            &["a range (-∞, 5)", "k in [1, 3]"],
+        );
         check("[StartsWith(name#9, forest)]", &["name prefix ['forest', 'foresu')"]);
+    }
+
+    #[test]
+    fn long_chains_are_one_level_and_longer_ones_are_opaque() {
+        let chain = |terms: usize| {
+            (1..terms).fold("(a#1 = 0)".to_owned(), |text, n| format!("({text} OR (a#1 = {n}))"))
+        };
+        check(&chain(400), &["a in [0, 399]"]);
+        check(&chain(20_000), &["a other ?"]);
+        check(&format!("{}(a#1 = 5){}", "(NOT ".repeat(90), ")".repeat(90)), &["a other ?"]);
     }
 
     #[test]

@@ -20,7 +20,8 @@ use super::{
 };
 
 /// Scans of these are the engine's own business or have no files that a layout could change.
-const NO_TABLE: [&str; 5] = ["ExistingRDD", "OneRowRelation", "JDBCRelation", "Delta", "memory"];
+const NO_TABLE: [&str; 6] =
+    ["ExistingRDD", "OneRowRelation", "JDBCRelation", "Delta", "DeltaCDFRelation", "memory"];
 
 /// Names that stand before a table's name, or alone when the table has none.
 const FORMATS: [&str; 10] =
@@ -31,7 +32,7 @@ const FORMATS: [&str; 10] =
 pub(super) struct BaseScan {
     /// The table's full name: from the catalog, else its folder.
     pub(super) table: Option<TableName>,
-    /// The scan itself lists its filters, so that those of operators above are repetitions.
+    /// The scan itself lists all of its filters, so that those of operators above are repetitions.
     pub(super) lists_filters: bool,
     /// The types of the columns that the files hold.
     types: Vec<(String, ColumnType)>,
@@ -40,6 +41,8 @@ pub(super) struct BaseScan {
     location: Option<String>,
     /// What the scan gives to the operator above.
     output: Vec<Attribute>,
+    /// The pushed filters as listed, by column: whether one comes before that the column is not null.
+    pub(super) before_not_null: BTreeSet<String>,
 }
 
 /// Tells whether an operator reads rows from outside of the plan.
@@ -52,7 +55,9 @@ impl BaseScan {
     /// Reads a scan of a base table; `None` for anything else, a table's own log included.
     pub(super) fn read(node: &PlanNode, output: Vec<Attribute>) -> Option<Self> {
         let name = table_name(node)?;
-        let location = field(node, "Location").and_then(|text| location(&text));
+        let location = field(node, "Location")
+            .and_then(|text| location(&text))
+            .or_else(|| node.name.split_whitespace().find(|word| word.contains(":/")).map(folder));
         let is_log = |location: &String| {
             location.contains("/_delta_log") || node.text.contains("DeltaLogFileIndex")
         };
@@ -69,6 +74,7 @@ impl BaseScan {
             predicates: Vec::new(),
             location,
             output,
+            before_not_null: BTreeSet::new(),
         };
         scan.read_filters(node);
         Some(scan)
@@ -77,16 +83,26 @@ impl BaseScan {
     /// Pushed filters are the sharpest; data filters add the columns that could not be pushed.
     fn read_filters(&mut self, node: &PlanNode) {
         let listed = |name| field(node, name);
-        let pushed = listed("PushedFilters");
-        let data = listed("DataFilters");
-        self.lists_filters = pushed.is_some() || data.is_some();
-        if let Some(text) = &pushed {
-            self.predicates.extend(pushed::read_list(text, &self.types));
+        if let Some(text) = listed("PushedFilters") {
+            self.predicates.extend(pushed::read_list(&text, &self.types));
+            self.before_not_null = before_not_null(&text, &self.predicates);
         }
+        if let Some(text) = listed("DataFilters") {
+            self.lists_filters = true;
+            let predicates = catalyst::read_list(&text, self.scope());
+            self.add_uncovered(predicates);
+        }
+        if let Some(text) = listed("PartitionFilters") {
+            let predicates = catalyst::read_list(&text, self.scope());
+            self.predicates.extend(predicates);
+        }
+    }
+
+    /// Adds what predicates say of columns that no filter so far speaks of.
+    fn add_uncovered(&mut self, predicates: Vec<Predicate>) {
         let covered: BTreeSet<String> =
             self.predicates.iter().flat_map(Predicate::columns).collect();
-        let data = data.map(|text| catalyst::read_list(&text, self.scope()));
-        for predicate in data.into_iter().flatten() {
+        for predicate in predicates {
             let open: Vec<String> = predicate
                 .columns()
                 .into_iter()
@@ -98,16 +114,16 @@ impl BaseScan {
                 _ => {}
             }
         }
-        if let Some(text) = listed("PartitionFilters") {
-            let predicates = catalyst::read_list(&text, self.scope());
-            self.predicates.extend(predicates);
-        }
     }
 
     /// Adds the condition of a filter right above the scan.
     pub(super) fn add_condition(&mut self, condition: &str) {
-        let predicate = catalyst::read(condition, self.scope());
-        self.predicates.push(predicate);
+        match catalyst::read(condition, self.scope()) {
+            // The formatted text lists what was pushed and leaves out the rest.
+            Predicate::And(parts) if !self.predicates.is_empty() => self.add_uncovered(parts),
+            single if !self.predicates.is_empty() => self.add_uncovered(vec![single]),
+            all => self.predicates.push(all),
+        }
     }
 
     fn scope(&self) -> Scope<'_> {
@@ -125,36 +141,91 @@ impl BaseScan {
             location: self.location,
             columns: self.output.into_iter().map(|attribute| attribute.name).collect(),
             filters,
-            bytes_read: None,
-            files_read: None,
-            rows_out: None,
+            ..ScanUse::default()
         }
     }
+}
+
+/// Lists the columns whose filters stand before that they are not null.
+///
+/// Spark puts the `IsNotNull` that follows from a query's own condition before that condition, and
+/// the one that follows from a condition it carried over from the other side of a join behind it.
+fn before_not_null(text: &str, predicates: &[Predicate]) -> BTreeSet<String> {
+    let mut columns = BTreeSet::new();
+    for predicate in predicates {
+        let Predicate::Column(column, _) = predicate else { continue };
+        let at = |filter: &str| {
+            text.match_indices(filter).map(|(at, _)| at).find(|at| {
+                let after = text[at + filter.len()..].strip_prefix(column.as_str());
+                after.is_some_and(|rest| rest.starts_with([',', ')']))
+            })
+        };
+        let compares = ["EqualTo(", "LessThan(", "LessThanOrEqual(", "GreaterThan(", "In("];
+        let compares = compares.into_iter().chain(["GreaterThanOrEqual(", "StringStartsWith("]);
+        let first = compares.filter_map(at).min();
+        if let (Some(first), Some(not_null)) = (first, at("IsNotNull("))
+            && first < not_null
+        {
+            columns.insert(column.clone());
+        }
+    }
+    columns
 }
 
 /// `Some(Some(name))` for a named table, `Some(None)` for files without a name.
 fn table_name(node: &PlanNode) -> Option<Option<String>> {
-    let words: Vec<&str> = node.name.split_whitespace().skip(1).collect();
-    let first = *words.first()?;
-    let stem = first.split(['(', '[']).next().unwrap_or(first);
+    let words = node.name.split_whitespace().skip(1).skip_while(|word| word.starts_with('['));
+    let words: Vec<&str> = words.collect();
+    let Some(first) = words.first() else {
+        // Version 2 scans of older releases print the table behind the columns, if at all.
+        return match node.operator() {
+            "BatchScan" => Some(table_behind_columns(&node.text)),
+            "HiveTableScan" => hive_table(&node.text).map(Some),
+            _ => None,
+        };
+    };
+    let stem = first.split(['(', '[', '@']).next().unwrap_or(first);
     if NO_TABLE.contains(&stem) {
         return None;
     }
+    let is_format = |word: &str| FORMATS.iter().any(|format| format.eq_ignore_ascii_case(word));
     match words.as_slice() {
-        [only] if FORMATS.contains(only) => Some(None),
-        [only] => Some(Some((*only).to_owned())),
-        [format, table, ..] if FORMATS.contains(format) => {
+        [only] if is_format(only) => Some(None),
+        [format, table, ..] if is_format(format) => {
             // A data source of version 2 gives its folder where a catalog name would stand.
-            Some((!table.contains(":/")).then(|| (*table).to_owned()))
+            Some((!table.contains(":/")).then(|| identifier(table)).flatten())
         }
-        [table, ..] => Some(Some((*table).to_owned())),
+        [only] if node.operator() == "BatchScan" => identifier(only).map(Some),
+        // A relation without a name, whose own text may say anything; files if it has a folder.
+        [_] => field(node, "Location").map(|_| None),
+        // A relation of a connector, then the table's name in the catalog where it has one.
+        [.., last] => identifier(last).map(Some),
         [] => None,
     }
 }
 
+/// Takes a name of parts for one of a table; anything else may hold what must not leave the log.
+fn identifier(text: &str) -> Option<String> {
+    let is_part = |c: char| c.is_alphanumeric() || "_-.$`".contains(c);
+    (!text.is_empty() && text.chars().all(is_part)).then(|| text.replace('`', ""))
+}
+
+/// ``HiveTableScan [a#1], HiveTableRelation [`db`.`t`, …]``
+fn hive_table(text: &str) -> Option<String> {
+    let (_, relation) = text.split_once("HiveTableRelation ")?;
+    identifier(relation.trim_start_matches('[').split(',').next()?.trim())
+}
+
+/// `BatchScan[a#1] main.db.t (branch=null) [filters=…]`
+fn table_behind_columns(text: &str) -> Option<String> {
+    let (_, after) = text::list_from(text, text::columns_at(text)?)?;
+    let word = text[after..].split_whitespace().next()?;
+    word.contains('.').then(|| identifier(word)).flatten()
+}
+
 /// Reads a field of the scan's metadata, else of its text unless that is cut.
 fn field(node: &PlanNode, name: &str) -> Option<String> {
-    if let Some(value) = node.metadata.get(name) {
+    if let Some(value) = node.fields.get(name) {
         return Some(value.clone());
     }
     let at = node.text.find(&format!("{name}: "))? + name.len() + 2;
@@ -214,6 +285,28 @@ mod tests {
         check_table("BatchScan main.db.t", "BatchScan main.db.t[a#1]", Some("main.db.t"));
         check_table("GpuScan parquet db.t", "", Some("db.t"));
         check_table("Scan hive db.t", "", Some("db.t"));
+        let hive =
+            "HiveTableScan [a#1], HiveTableRelation [`db`.`t`, org.x.Serde, Data Cols: [a#1]]";
+        check_table("HiveTableScan", hive, Some("db.t"));
+        let hive = "HiveTableScan [a#1], HiveTableRelation `db`.`t`, org.x.Serde, [a#1]";
+        check_table("HiveTableScan", hive, Some("db.t"));
+        check_table(
+            "BatchScan",
+            "BatchScan[a#1] main.db.t (branch=null) [filters=]",
+            Some("main.db.t"),
+        );
+        check_table("BatchScan", "BatchScan[a#1] ParquetScan Format: parquet", None);
+        check_table(
+            "BatchScan parquet s3://b/t",
+            "BatchScan parquet s3://b/t[a#1]",
+            Some("s3://b/t"),
+        );
+        check_table("CometScan [native] parquet db.t", "", Some("db.t"));
+        check_table(
+            "Scan xml ",
+            "FileScan xml [a#1] Location: InMemoryFileIndex(1 paths)[s3://b/x], F: P",
+            Some("s3://b/x"),
+        );
         check_table(
             "Scan parquet ",
             "FileScan parquet [a#1] Location: InMemoryFileIndex(1 paths)[gs://x/sf3k/item], Format: P",

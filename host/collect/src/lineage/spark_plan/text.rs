@@ -1,5 +1,7 @@
 //! The grammar of plan strings: lists, attributes, aliases.
 
+use std::collections::BTreeMap;
+
 /// A column of an operator's output: `l_orderkey#11L`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Attribute {
@@ -21,7 +23,8 @@ pub(super) fn attribute(text: &str) -> Option<Attribute> {
     if name.is_empty() || name.starts_with(['-', '~']) || alias(text).is_some() {
         return None;
     }
-    if name.contains('#') && !is_balanced(name) {
+    // Nor is the start of a condition: `((a#1`.
+    if (name.contains('#') || name.starts_with('(')) && !is_balanced(name) {
         return None;
     }
     Some(Attribute { name: name.to_owned(), id: digits.parse().ok()? })
@@ -75,15 +78,20 @@ pub(super) fn split_top(text: &str) -> Vec<&str> {
     items
 }
 
-/// Finds the bracket that closes the one at `open`.
+/// Finds the bracket that closes the one at `open`; `None` where kinds of brackets cross, as the
+/// constants of text that Spark prints without quotes can make them.
 pub(super) fn closing(text: &str, open: usize) -> Option<usize> {
-    let mut depth = 0_i32;
-    for (at, c) in text[open..].char_indices() {
-        match c {
-            '(' | '[' | '{' => depth += 1,
-            ')' | ']' | '}' => {
-                depth -= 1;
-                if depth == 0 {
+    let mut expected = Vec::new();
+    for (at, byte) in text.as_bytes()[open..].iter().enumerate() {
+        match byte {
+            b'(' => expected.push(b')'),
+            b'[' => expected.push(b']'),
+            b'{' => expected.push(b'}'),
+            b')' | b']' | b'}' => {
+                if expected.pop()? != *byte {
+                    return None;
+                }
+                if expected.is_empty() {
                     return Some(open + at);
                 }
             }
@@ -92,6 +100,65 @@ pub(super) fn closing(text: &str, open: usize) -> Option<usize> {
     }
     None
 }
+
+/// Reads a text that is one list, `[a#1, b#2]` or `List(a#1, b#2)`, and nothing else.
+///
+/// Where brackets in names or constants do not add up, a list of plain attributes is still told by
+/// the ids at the ends of its items.
+pub(super) fn whole_list(text: &str) -> Option<Vec<&str>> {
+    let text = text.trim();
+    let open = if text.starts_with("List(") { 4 } else { 0 };
+    let is_list = text[open..].starts_with(['[', '(']) && text.ends_with([']', ')']);
+    if !is_list || text.len() < open + 2 {
+        return None;
+    }
+    let inner = &text[open + 1..text.len() - 1];
+    if closing(text, open) == Some(text.len() - 1) {
+        return Some(split_top(inner));
+    }
+    if !text.ends_with(']') {
+        return None;
+    }
+    let mut items = Vec::new();
+    let mut start = 0;
+    for (at, _) in inner.match_indices(", ").chain(std::iter::once((inner.len(), ""))) {
+        if ends_with_id(&inner[start..at]) {
+            items.push(inner[start..at].trim_start_matches(", "));
+            start = at;
+        }
+    }
+    (start == inner.len()).then_some(items)
+}
+
+fn ends_with_id(text: &str) -> bool {
+    let digits = |id: &str| !id.is_empty() && id.bytes().all(|b| b.is_ascii_digit());
+    text.rsplit_once('#').is_some_and(|(_, id)| digits(id.strip_suffix('L').unwrap_or(id)))
+}
+
+/// Finds where a scan lists its columns: the first list outside of parentheses that holds
+/// attributes, or nothing.
+pub(super) fn columns_at(text: &str) -> Option<usize> {
+    let mut from = 0;
+    // Each bracket that nothing closes costs a look at the whole text.
+    for _ in 0..MAX_TRIES {
+        let open = from + text[from..].find(['[', '('])?;
+        let Some(close) = closing(text, open) else {
+            from = open + 1;
+            continue;
+        };
+        if text[open..].starts_with('[') {
+            let items = split_top(&text[open + 1..close]);
+            if items.first().is_none_or(|item| attribute(item).is_some()) {
+                return Some(open);
+            }
+        }
+        from = close + 1;
+    }
+    None
+}
+
+/// Brackets before a scan's columns.
+const MAX_TRIES: usize = 64;
 
 /// Strips one pair of parentheses that encloses the whole text.
 pub(super) fn inside_parentheses(text: &str) -> Option<&str> {
@@ -139,7 +206,11 @@ pub(super) fn omitted(item: &str) -> Option<usize> {
 /// Splits `SortMergeJoin [l#1], [r#2], LeftOuter, …` into keys and what follows.
 pub(super) fn join_arguments(text: &str) -> Option<(Vec<&str>, Vec<&str>, &str)> {
     let (left, after) = list_from(text, 0)?;
-    let (right, after) = list_from(text, after)?;
+    let gap = text[after..].len() - text[after..].trim_start_matches([',', ' ']).len();
+    if !text[after + gap..].starts_with('[') {
+        return None;
+    }
+    let (right, after) = list_from(text, after + gap)?;
     Some((left, right, &text[after..]))
 }
 
@@ -152,29 +223,54 @@ pub(super) fn nested_field(expression: &str) -> Option<(Attribute, &str)> {
     is_path.then(|| attribute(column)).flatten().map(|attribute| (attribute, path))
 }
 
-/// Finds `expression AS name#id` in a plan's long description.
-pub(super) fn defined_in(description: &str, id: u64) -> Option<&str> {
-    let mark = format!("#{id}");
-    description.match_indices(&mark).find_map(|(at, _)| {
-        let after = &description[at + mark.len()..];
-        if after.starts_with(|c: char| c.is_ascii_digit()) {
-            return None;
-        }
-        let name_start = description[..at].rfind(" AS ")? + 4;
-        let name = &description[name_start..at];
-        if name.contains(['#', ',', '[', ']', '\n']) {
-            return None;
-        }
-        let expression = expression_before(&description[..name_start - 4]);
-        // Unresolved plans, which come first in a description, have no ids.
-        (expression.contains('#') && !expression.contains('\'')).then_some(expression)
-    })
+/// The column that is padded to the length of its `CHAR` type as it is read.
+pub(super) fn padded(expression: &str) -> Option<Attribute> {
+    let is_padding = |(name, arguments): (&str, &str)| {
+        matches!(name, "static_invoke" | "staticinvoke") && arguments.contains("readSidePadding")
+    };
+    if !call(expression).is_some_and(is_padding) {
+        return None;
+    }
+    match mentioned(expression).as_slice() {
+        [only] => Some(only.clone()),
+        _ => None,
+    }
 }
+
+/// Lists what a long text defines: `expression AS name#id`, by id. The first definition stands.
+pub(super) fn definitions(description: &str) -> BTreeMap<u64, &str> {
+    let mut found = BTreeMap::new();
+    for (at, mark) in description.match_indices(" AS ").take(MAX_DEFINITIONS) {
+        let Some(id) = defined_id(&description[at + mark.len()..]) else { continue };
+        let expression = expression_before(&description[..at]);
+        // Unresolved plans, which come first in a description, have no ids.
+        if expression.contains('#') && !expression.contains('\'') {
+            found.entry(id).or_insert(expression);
+        }
+    }
+    found
+}
+
+/// Reads the id of a text that starts with `name#12L`.
+fn defined_id(text: &str) -> Option<u64> {
+    let hash = text.find(['#', ',', '[', ']', '\n'])?;
+    let after = text[hash..].strip_prefix('#')?;
+    let digits = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
+    after[..digits].parse().ok()
+}
+
+/// Definitions beyond this are not looked at.
+const MAX_DEFINITIONS: usize = 200_000;
+/// Expressions longer than this are not looked at: no column is renamed by one.
+const MAX_EXPRESSION: usize = 2_000;
 
 /// The last list item of a text that ends inside a list.
 fn expression_before(text: &str) -> &str {
     let mut depth = 0_i32;
     for (at, c) in text.char_indices().rev() {
+        if text.len() - at > MAX_EXPRESSION {
+            return "";
+        }
         match c {
             ')' | ']' | '}' => depth += 1,
             '(' | '[' | '{' if depth == 0 => return text[at + 1..].trim(),
@@ -188,10 +284,10 @@ fn expression_before(text: &str) -> &str {
 
 fn is_balanced(text: &str) -> bool {
     let mut depth = 0_i32;
-    for c in text.chars() {
-        match c {
-            '(' | '[' | '{' => depth += 1,
-            ')' | ']' | '}' => depth -= 1,
+    for byte in text.bytes() {
+        match byte {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth -= 1,
             _ => {}
         }
         if depth < 0 {
@@ -204,8 +300,8 @@ fn is_balanced(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{
-        alias, attribute, call, defined_in, labeled_list, list_from, mentioned, nested_field,
-        omitted, split_top,
+        alias, attribute, call, closing, columns_at, definitions, join_arguments, labeled_list,
+        list_from, mentioned, nested_field, omitted, split_top, whole_list,
     };
 
     #[track_caller]
@@ -222,6 +318,7 @@ mod tests {
         check_attribute("sum(l_quantity#8959)#8973", Some(("sum(l_quantity#8959)", 8973)));
         check_attribute("(l_orderkey#5471L + 1)", None);
         check_attribute("-a#1", None);
+        check_attribute("((a#1", None);
         check_attribute("a#1 AS b#2", None);
         check_attribute("add#138.path", None);
         check_attribute("#12", None);
@@ -273,8 +370,47 @@ mod tests {
     #[test]
     fn a_definition_is_found_in_a_long_description() {
         let text = "'Aggregate ['l_orderkey AS k#35]\\nResults [2]: [l_orderkey#37L AS k#35L, sum(l_quantity#41)#50 AS q#36]\nx AS k#351";
-        assert_eq!(defined_in(text, 35), Some("l_orderkey#37L"));
-        assert_eq!(defined_in(text, 36), Some("sum(l_quantity#41)#50"));
-        assert_eq!(defined_in(text, 37), None);
+        let found = definitions(text);
+        assert_eq!(found.get(&35).copied(), Some("l_orderkey#37L"));
+        assert_eq!(found.get(&36).copied(), Some("sum(l_quantity#41)#50"));
+        assert_eq!(found.get(&37), None);
+    }
+
+    #[test]
+    fn brackets_of_different_kinds_do_not_close_each_other() {
+        assert_eq!(closing("[a(b]c)]", 0), None);
+        assert_eq!(closing("[a(b[0])]x", 0), Some(8));
+        assert_eq!(closing("[a", 0), None);
+    }
+
+    #[test]
+    fn key_lists_are_split_at_top_level_commas_or_not_at_all() {
+        let text = "SortMergeJoin [sid#11L, get_json_object(info#14, $.it[0].id)], [sid#52L, prod_id#57], LeftOuter";
+        let (left, right, rest) = join_arguments(text).unwrap();
+        assert_eq!(left, ["sid#11L", "get_json_object(info#14, $.it[0].id)"]);
+        assert_eq!((right, rest), (vec!["sid#52L", "prod_id#57"], ", LeftOuter"));
+        assert!(join_arguments("SortMergeJoin [split(a#1, [)], [b#2], Inner").is_none());
+        assert!(join_arguments("SortMergeJoin [f(a#1, ))], [b#2], Inner").is_none());
+    }
+
+    #[test]
+    fn a_list_of_attributes_is_read_past_brackets_in_its_names() {
+        assert_eq!(whole_list("[a#1, b,c#2L]").unwrap(), ["a#1", "b", "c#2L"]);
+        assert_eq!(whole_list("[a)x#1, b, c(#2L]").unwrap(), ["a)x#1", "b, c(#2L"]);
+        assert_eq!(whole_list("List(a#1, b#2)").unwrap(), ["a#1", "b#2"]);
+        assert_eq!(whole_list("[]").unwrap(), [] as [&str; 0]);
+        assert_eq!(whole_list("[a)#1, x]"), None);
+        assert_eq!(whole_list("["), None);
+        assert_eq!(whole_list("None"), None);
+    }
+
+    #[test]
+    fn a_scans_columns_are_found_past_what_its_name_holds() {
+        let at = |text: &str| columns_at(text).map(|at| text[at..].to_owned());
+        assert_eq!(at("FileScan parquet db.t[a#1] x").as_deref(), Some("[a#1] x"));
+        assert_eq!(at("Scan JDBC(t) [numPartitions=1] [a#1]").as_deref(), Some("[a#1]"));
+        assert_eq!(at("Scan R(S(F(a,[x],true))) [] y").as_deref(), Some("[] y"));
+        assert_eq!(at("Scan R(a [a#1]"), Some("[a#1]".to_owned()));
+        assert_eq!(at("Scan"), None);
     }
 }

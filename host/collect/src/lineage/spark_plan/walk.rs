@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lakebed_model::{ColumnRef, JoinKind, JoinStrategy, JoinUse, ScanUse};
+use lakebed_model::{ColumnRef, JoinKind, JoinUse, ScanUse};
 
 use crate::lineage::{
     edge::{JoinTraits, edges},
@@ -10,12 +10,12 @@ use crate::lineage::{
 };
 
 use super::{
-    node::PlanNode,
+    expression,
+    join::{self, JoinArguments, Joining},
+    node::{NodeId, PlanNode, PlanTree},
+    output::{Column, Output, Scope, concatenated, first},
     scan::{self, BaseScan},
-    text::{
-        self, Attribute, alias, attribute, call, defined_in, join_arguments, labeled_list,
-        list_from, nested_field, split_top,
-    },
+    text::{self, Attribute, attribute},
 };
 
 /// What a plan does to base tables.
@@ -34,11 +34,16 @@ pub(crate) struct PlanLineage {
 pub(crate) struct PlanJoin {
     /// The edge.
     pub(crate) join: JoinUse,
+    /// Identity of the operator: an accumulator's id.
     key: Option<u64>,
+    /// Accumulator of the rows that left the join.
+    pub(crate) rows: Option<u64>,
+    /// Accumulators of what the join and the sorts of its inputs spilled.
+    pub(crate) spills: Vec<u64>,
 }
 
 /// A scan and the accumulators that count what it reads.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct PlanScan {
     /// The scan, without sizes.
     pub(crate) scan: ScanUse,
@@ -50,135 +55,206 @@ pub(crate) struct PlanScan {
     pub(crate) files: Option<u64>,
     /// Accumulator of the bytes of these files.
     pub(crate) bytes: Option<u64>,
+    /// What tells the files there were before pruning at run time.
+    pub(crate) all_files: Whole,
+    /// What tells the bytes of these files.
+    pub(crate) all_bytes: Whole,
+    /// Columns whose filters look carried over from the other side of a join.
+    pub(crate) carried: BTreeSet<String>,
 }
 
-/// Reads a plan. `description` is the same plan as long text, for what the tree leaves out.
-pub(crate) fn read(plan: &PlanNode, description: &str) -> PlanLineage {
+/// How the plan counts all that a scan would read without pruning at run time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Whole {
+    /// Accumulator of the whole.
+    pub(crate) whole: Option<u64>,
+    /// Accumulator of what pruning left out; with what was read it is the whole.
+    pub(crate) pruned: Option<u64>,
+}
+
+/// Which reading of a plan is walked, where the text shows two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// As it ran in the end.
+    Final,
+    /// As first planned.
+    First,
+}
+
+/// Walks a plan. `description` is the same plan as long text, for what the tree leaves out.
+pub(super) fn walk(tree: &PlanTree, description: &str, reading: Reading) -> PlanLineage {
     let mut walker = Walker {
+        tree,
         description,
+        definitions: None,
+        reading,
+        done: BTreeMap::new(),
+        shared: (0..tree.len()).filter_map(|id| tree.node(id).reuses).collect(),
         origins: BTreeMap::new(),
         scans: Vec::new(),
         joins: Vec::new(),
         losses: BTreeSet::new(),
     };
-    walker.visit(plan, false);
+    if !tree.is_empty() {
+        walker.run();
+    }
+    let scan_of = |(base, ids): (BaseScan, PlanScan)| PlanScan {
+        carried: base.before_not_null.clone(),
+        scan: base.into_use(),
+        ..ids
+    };
     PlanLineage {
         joins: walker.joins,
-        scans: walker
-            .scans
-            .into_iter()
-            .map(|(base, ids)| PlanScan { scan: base.into_use(), ..ids })
-            .collect(),
+        scans: walker.scans.into_iter().map(scan_of).collect(),
         losses: walker.losses,
     }
 }
 
-struct Walker<'p> {
+pub(super) struct Walker<'p> {
+    tree: &'p PlanTree,
     description: &'p str,
-    /// Expression id → the base columns it comes from.
+    /// What the description defines, once something asks for it.
+    definitions: Option<BTreeMap<u64, &'p str>>,
+    reading: Reading,
+    done: BTreeMap<NodeId, Output>,
+    /// Exchanges whose output more than one operator asks for.
+    shared: BTreeSet<NodeId>,
+    /// Expression id → the base columns it comes from, wherever in the plan it was bound last.
     origins: BTreeMap<u64, Origin>,
     scans: Vec<(BaseScan, PlanScan)>,
     joins: Vec<PlanJoin>,
-    losses: BTreeSet<String>,
+    pub(super) losses: BTreeSet<String>,
 }
 
-/// The columns that an operator gives to the one above.
-#[derive(Debug, Default)]
-struct Output {
-    attributes: Vec<Attribute>,
-    /// Whether the list is complete and in order.
-    exact: bool,
-    /// The scan whose rows these are, filtered at most.
-    scan: Option<usize>,
+/// A step of the walk; `reused` marks work that another operator does.
+struct Step {
+    id: NodeId,
+    reused: bool,
+    inputs_done: bool,
 }
 
-impl Output {
-    const fn exact(attributes: Vec<Attribute>) -> Self {
-        Self { attributes, exact: true, scan: None }
-    }
-}
+/// Definitions behind definitions beyond this are not followed.
+const MAX_DEFINITIONS: usize = 32;
 
-impl Walker<'_> {
-    /// Reads an operator and all below it. `reused` marks work that another operator does.
-    fn visit(&mut self, node: &PlanNode, reused: bool) -> Output {
-        if scan::is_scan(node) {
-            return self.visit_scan(node, reused);
-        }
-        let inputs: Vec<Output> = match node.operator() {
-            "ReusedExchange" => node.inputs().map(|child| self.visit(child, true)).collect(),
-            _ => node.inputs().map(|child| self.visit(child, reused)).collect(),
-        };
-        for subquery in node.children.iter().filter(|child| child.is_subquery()) {
-            self.visit_subquery(subquery, reused);
-        }
-        if let Some(strategy) = equi_join(node) {
-            return self.visit_join(node, strategy, inputs, reused);
-        }
-        match node.operator() {
-            "Project" => self.visit_project(node, inputs),
-            "Filter" => self.visit_filter(node, inputs),
-            "HashAggregate"
-            | "SortAggregate"
-            | "ObjectHashAggregate"
-            | "Aggregate"
-            | "GroupingAgg"
-            | "ShuffledAggregate" => self.visit_aggregate(node),
-            "TakeOrderedAndProject" | "TopK" => {
-                let items = labeled_list(&node.text, "output=").map(|items| self.complete(&items));
-                match items {
-                    Some(items) => self.define(&items),
-                    None => first(inputs),
-                }
+impl<'p> Walker<'p> {
+    /// Visits every operator after its inputs and its subqueries.
+    fn run(&mut self) {
+        let mut seen = BTreeSet::new();
+        let mut steps = vec![Step { id: PlanTree::ROOT, reused: false, inputs_done: false }];
+        while let Some(Step { id, reused, inputs_done }) = steps.pop() {
+            if inputs_done {
+                let output = self.visit(id, reused);
+                self.done.insert(id, output);
+                continue;
             }
-            "ReusedExchange" | "InMemoryTableScan" => self.visit_renamed(node, inputs),
-            "Union" => self.visit_union(&inputs),
-            "Expand" => self.visit_expand(node),
-            "Generate" => self.visit_generate(node),
-            "Window" => self.visit_window(node, inputs),
-            "InputAdapter" | "WholeStageCodegen" | "ColumnarToRow" | "RowToColumnar" => {
-                first(inputs)
+            if !seen.insert(id) {
+                continue;
             }
-            _ => Output { scan: None, ..concatenated(inputs) },
+            steps.push(Step { id, reused, inputs_done: true });
+            let node = self.tree.node(id);
+            let below_reused = reused || node.is_reuse();
+            let step = |id| Step { id, reused: below_reused, inputs_done: false };
+            // The last pushed is visited first: inputs from left to right, then subqueries.
+            let subqueries = node.children.iter().filter(|child| self.is_workload(**child));
+            steps.extend(subqueries.rev().map(|id| step(*id)));
+            steps.extend(node.reuses.map(|id| Step { id, reused, inputs_done: false }));
+            let inputs: Vec<NodeId> = self.inputs(id);
+            steps.extend(inputs.into_iter().rev().map(step));
         }
     }
 
     /// Scalar subqueries are the query's own work; Bloom filters and dynamic pruning are not.
-    fn visit_subquery(&mut self, node: &PlanNode, reused: bool) {
-        let is_bloom_filter =
-            || node.descendants().any(|below| below.text.contains("bloom_filter_agg"));
-        if node.operator() == "Subquery" && !is_bloom_filter() {
-            for child in &node.children {
-                self.visit(child, reused);
-            }
+    fn is_workload(&self, id: NodeId) -> bool {
+        let makes_bloom_filter = |node: &PlanNode| {
+            let functions = node.fields.get("Functions").unwrap_or(&node.text);
+            functions.contains("bloom_filter_agg")
+        };
+        self.tree.node(id).operator() == "Subquery"
+            && !self.tree.descendants(id).any(makes_bloom_filter)
+    }
+
+    fn inputs(&self, id: NodeId) -> Vec<NodeId> {
+        let node = self.tree.node(id);
+        if self.reading == Reading::First && !node.first_children.is_empty() {
+            return node.first_children.clone();
+        }
+        self.tree.inputs(id).collect()
+    }
+
+    fn input_outputs(&mut self, id: NodeId) -> Vec<Output> {
+        let mut inputs = self.inputs(id);
+        inputs.extend(self.tree.node(id).reuses);
+        inputs
+            .into_iter()
+            .filter_map(|input| match self.shared.contains(&input) {
+                true => self.done.get(&input).cloned(),
+                false => self.done.remove(&input),
+            })
+            .collect()
+    }
+
+    fn visit(&mut self, id: NodeId, reused: bool) -> Output {
+        let tree = self.tree;
+        let node = tree.node(id);
+        if scan::is_scan(node) {
+            return self.visit_scan(node, reused);
+        }
+        let inputs = self.input_outputs(id);
+        if let Some(joining) = join::joining(node) {
+            return self.visit_join(id, joining, inputs, reused);
+        }
+        if node.operator() == "InMemoryRelation" {
+            let listed = text::list_from(&node.text, 0).map(|(items, _)| items);
+            let (items, _) = self.list(node, &[], listed);
+            return self.visit_relation(&items, &first(inputs));
+        }
+        self.visit_operator(node, inputs)
+    }
+
+    /// Adds the condition of a filter right above a scan that lists no filters itself.
+    pub(super) fn add_condition(&mut self, scan: usize, condition: &str) {
+        if let Some((base, _)) = self.scans.get_mut(scan)
+            && !base.lists_filters
+        {
+            base.add_condition(condition);
         }
     }
 
+    /// Forgets where an id came from below: above, it means something else.
+    pub(super) fn forget(&mut self, id: u64) {
+        self.origins.remove(&id);
+    }
+
     fn visit_scan(&mut self, node: &PlanNode, reused: bool) -> Output {
-        let items = list_from(&node.text, 0).map(|(items, _)| items).unwrap_or_default();
-        let items = self.complete(&items);
+        let columns = text::columns_at(&node.text)
+            .and_then(|at| text::list_from(&node.text, at))
+            .map(|(items, _)| items);
+        let (items, exact) = self.list(node, &["Output"], columns);
         let attributes: Vec<Attribute> = items.iter().filter_map(|item| attribute(item)).collect();
-        let Some(base) = BaseScan::read(node, attributes.clone()) else {
-            return Output::exact(attributes);
-        };
-        let table = base.table.clone();
-        let index = self.add_scan(node, base, reused);
-        for attribute in &attributes {
-            let origin = match &table {
-                Some(table) => {
-                    let column = ColumnRef { table: table.clone(), column: attribute.name.clone() };
-                    Origin::base(column, index)
-                }
-                None => Origin::derived(),
-            };
-            self.origins.insert(attribute.id, origin);
-        }
-        Output { attributes, exact: true, scan: Some(index) }
+        let base = BaseScan::read(node, attributes.clone());
+        let table = base.as_ref().and_then(|base| base.table.clone());
+        let scan = base.map(|base| self.add_scan(node, base, reused));
+        let columns: Vec<Column> = attributes
+            .into_iter()
+            .map(|attribute| {
+                let origin = match (&table, scan) {
+                    (Some(table), Some(scan)) => {
+                        let column =
+                            ColumnRef { table: table.clone(), column: attribute.name.clone() };
+                        Origin::base(column, scan)
+                    }
+                    _ => Origin::derived(),
+                };
+                self.bind(attribute, Some(origin))
+            })
+            .collect();
+        Output { columns, exact, scan }
     }
 
     /// Adds a scan unless the same operator was seen already.
     fn add_scan(&mut self, node: &PlanNode, base: BaseScan, reused: bool) -> usize {
-        let rows = node.metric(&["number of output rows"]);
-        let key = rows.or_else(|| node.metrics.iter().map(|metric| metric.id).min());
+        let rows = node.metric(&ROWS);
+        let key = rows.or_else(|| node.key());
         let known = self.scans.iter().position(|(other, ids)| match key {
             Some(_) => ids.key == key,
             None => reused && other.table == base.table,
@@ -187,11 +263,19 @@ impl Walker<'_> {
             return index;
         }
         let ids = PlanScan {
-            scan: ScanUse::default(),
             key,
             rows,
             files: node.metric(&["number of files read", "files read", "number of files"]),
-            bytes: node.metric(&["size of files read"]),
+            bytes: node.metric(&["size of files read", "bytes read"]),
+            all_files: Whole {
+                whole: node.metric(&["static number of files read"]),
+                pruned: node.metric(&["number of files pruned", "files pruned"]),
+            },
+            all_bytes: Whole {
+                whole: node.metric(&["static size of files read"]),
+                pruned: node.metric(&["size of files pruned", "bytes pruned"]),
+            },
+            ..PlanScan::default()
         };
         self.scans.push((base, ids));
         self.scans.len() - 1
@@ -199,266 +283,186 @@ impl Walker<'_> {
 
     fn visit_join(
         &mut self,
-        node: &PlanNode,
-        strategy: JoinStrategy,
+        id: NodeId,
+        joining: Joining,
         inputs: Vec<Output>,
         reused: bool,
     ) -> Output {
-        let Some((left, right, rest)) = join_arguments(&node.text) else {
-            self.losses.insert(format!("join `{}` does not list its keys", node.name));
-            return concatenated(inputs);
+        let tree = self.tree;
+        let node = tree.node(id);
+        let (arguments, strategy) = match joining {
+            Joining::Keys(strategy) => (join::arguments(node), Some(strategy)),
+            Joining::Condition => (join::condition_arguments(node), None),
         };
-        let (left, right) = (self.complete(&left), self.complete(&right));
-        let kind = join_kind(rest);
-        let pairs: Vec<(Origin, Origin)> =
-            left.iter().zip(&right).map(|(l, r)| (self.resolve(l), self.resolve(r))).collect();
-        let key = node.metric(&["number of output rows"]);
-        let seen = key.is_some() && self.joins.iter().any(|join| join.key == key);
-        if !seen {
-            let traits = JoinTraits { kind, strategy: Some(strategy), confidence: 1.0 };
-            for join in edges(&pairs, traits) {
-                let repeated =
-                    reused && key.is_none() && self.joins.iter().any(|known| known.join == join);
-                if !repeated {
-                    self.joins.push(PlanJoin { join, key });
-                }
+        let kind = match arguments {
+            Some(arguments) => {
+                let traits = JoinTraits { kind: arguments.kind, strategy, confidence: 1.0 };
+                self.add_join(id, traits, arguments, &inputs, reused)
             }
-        }
+            None => {
+                if strategy.is_some() {
+                    self.losses.insert(format!(
+                        "the two key lists of a {} could not be told apart",
+                        node.operator()
+                    ));
+                }
+                join::kind_of(node)
+            }
+        };
         match kind {
             JoinKind::LeftSemi | JoinKind::LeftAnti => Output { scan: None, ..first(inputs) },
-            JoinKind::Existence => Output { scan: None, exact: false, ..first(inputs) },
+            JoinKind::Existence => {
+                let mut output = Output { scan: None, ..first(inputs) };
+                match join::existence_flag(node) {
+                    Some(flag) => output.columns.push(self.bind(flag, Some(Origin::derived()))),
+                    None => output.exact = false,
+                }
+                output
+            }
             _ => concatenated(inputs),
         }
     }
 
-    fn visit_project(&mut self, node: &PlanNode, inputs: Vec<Output>) -> Output {
-        let items = list_from(&node.text, 0).map(|(items, _)| items).unwrap_or_default();
-        let items = self.complete(&items);
-        Output { scan: first(inputs).scan, ..self.define(&items) }
-    }
-
-    fn visit_filter(&mut self, node: &PlanNode, inputs: Vec<Output>) -> Output {
-        let output = first(inputs);
-        if let Some((base, _)) = output.scan.and_then(|index| self.scans.get_mut(index))
-            && !base.lists_filters
-            && let Some((_, condition)) = node.text.split_once(' ')
-        {
-            base.add_condition(condition);
+    fn add_join(
+        &mut self,
+        id: NodeId,
+        traits: JoinTraits,
+        arguments: JoinArguments<'_>,
+        inputs: &[Output],
+        reused: bool,
+    ) -> JoinKind {
+        let node = self.tree.node(id);
+        // A key belongs to its side first, should both sides list its id.
+        let (left_scope, right_scope) = (Scope::new(inputs), Scope::new(inputs.iter().rev()));
+        let (left, _) = self.list(node, &["Left keys"], Some(arguments.left));
+        let (right, _) = self.list(node, &["Right keys"], Some(arguments.right));
+        if left.len() != right.len() {
+            self.losses.insert("the key lists of a join are cut".to_owned());
+            return traits.kind;
         }
-        output
-    }
-
-    /// Group keys keep their ids; what the functions give is computed.
-    fn visit_aggregate(&mut self, node: &PlanNode) -> Output {
-        let keys = labeled_list(&node.text, "keys=").unwrap_or_default();
-        let keys = self.complete(&keys);
-        let output = self.define(&keys);
-        if let Some(items) = labeled_list(&node.text, "output=") {
-            let items = self.complete(&items);
-            let attributes = items.iter().filter_map(|item| attribute(item)).collect();
-            return Output::exact(attributes);
-        }
-        // A final aggregate may reorder and rename its keys without saying so in this text; a
-        // partial one gives keys first and buffers after them.
-        let is_partial = node.text.contains("functions=[partial_");
-        Output { exact: is_partial, ..output }
-    }
-
-    /// Binds the ids that an operator lists anew to the columns of its child.
-    fn visit_renamed(&mut self, node: &PlanNode, inputs: Vec<Output>) -> Output {
-        let items = list_from(&node.text, 0).map(|(items, _)| items).unwrap_or_default();
-        let items = self.complete(&items);
-        let attributes: Vec<Attribute> = items.iter().filter_map(|item| attribute(item)).collect();
-        let child = first(inputs);
-        let by_position = child.exact
-            && (child.attributes.len() == attributes.len() || node.operator() == "ReusedExchange");
-        for (position, attribute) in attributes.iter().enumerate() {
-            let same = if by_position {
-                child.attributes.get(position)
-            } else {
-                child.attributes.iter().find(|other| other.name == attribute.name)
-            };
-            // A cached table may list the very ids of its child.
-            if let Some(same) = same.filter(|same| same.id != attribute.id) {
-                let origin = self.origin(same.id);
-                self.origins.insert(attribute.id, origin);
+        let keys = left.iter().map(String::as_str).zip(right.iter().map(String::as_str));
+        let (keys, null_safe) = expression::null_safe(keys.collect());
+        let mut pairs = Vec::new();
+        for (left, right) in keys {
+            match (self.resolve(left, &left_scope), self.resolve(right, &right_scope)) {
+                (Some(left), Some(right)) => pairs.push((left, right)),
+                _ => {
+                    self.losses.insert("a key of a join has no visible origin".to_owned());
+                }
             }
         }
-        Output::exact(attributes)
-    }
-
-    /// The ids of a union are those of its first branch.
-    fn visit_union(&mut self, inputs: &[Output]) -> Output {
-        let Some(attributes) = inputs.first().map(|output| output.attributes.clone()) else {
-            return Output::default();
-        };
-        let aligned =
-            inputs.iter().all(|branch| branch.exact && branch.attributes.len() == attributes.len());
-        for (position, attribute) in attributes.iter().enumerate() {
-            let origin = if aligned {
-                let branches: Vec<Origin> = inputs
-                    .iter()
-                    .map(|branch| self.origin(branch.attributes[position].id))
-                    .collect();
-                Origin::union(&branches)
-            } else {
-                Origin::derived()
-            };
-            self.origins.insert(attribute.id, origin);
+        let rows = node.metric(&ROWS);
+        let key = rows.or_else(|| node.key());
+        if key.is_some() && self.joins.iter().any(|join| join.key == key) {
+            return traits.kind;
         }
-        Output { attributes, exact: aligned, scan: None }
-    }
-
-    /// `Expand [[a#1, null, 0], [a#1, b#2, 1]], [a#7, b#8, gid#9]`: a column is what its rows are,
-    /// apart from the nulls of rolled-up keys.
-    fn visit_expand(&mut self, node: &PlanNode) -> Output {
-        let Some((rows, after)) = list_from(&node.text, 0) else { return Output::default() };
-        let Some((names, _)) = list_from(&node.text, after) else { return Output::default() };
-        let rows: Vec<Vec<&str>> =
-            rows.iter().filter_map(|row| list_from(row, 0).map(|(items, _)| items)).collect();
-        let names = self.complete(&names);
-        let attributes: Vec<Attribute> = names.iter().filter_map(|item| attribute(item)).collect();
-        for (position, attribute) in attributes.iter().enumerate() {
-            let values: Vec<Origin> = rows
-                .iter()
-                .filter_map(|row| row.get(position))
-                .filter(|value| **value != "null")
-                .map(|value| self.resolve(value))
-                .collect();
-            self.origins.insert(attribute.id, Origin::union(&values));
-        }
-        Output::exact(attributes)
-    }
-
-    /// `Generate explode(xs#1), [a#2], false, [x#3]`: the required columns, then the generated ones.
-    fn visit_generate(&mut self, node: &PlanNode) -> Output {
-        let lists: Vec<Vec<&str>> = split_top(&node.text)
-            .into_iter()
-            .skip(1)
-            .filter(|part| part.starts_with('['))
-            .filter_map(|part| list_from(part, 0).map(|(items, _)| items))
-            .collect();
-        let items: Vec<String> = lists.iter().flat_map(|list| self.complete(list)).collect();
-        Output::exact(items.iter().filter_map(|item| attribute(item)).collect())
-    }
-
-    fn visit_window(&mut self, node: &PlanNode, inputs: Vec<Output>) -> Output {
-        let mut output = Output { scan: None, ..first(inputs) };
-        let items = list_from(&node.text, 0).map(|(items, _)| items).unwrap_or_default();
-        let items = self.complete(&items);
-        output.attributes.extend(self.define(&items).attributes);
-        output
-    }
-
-    /// Binds the aliases of a list and returns the list's attributes.
-    fn define(&mut self, items: &[String]) -> Output {
-        let mut attributes = Vec::with_capacity(items.len());
-        for item in items {
-            if let Some((expression, name)) = alias(item) {
-                let origin = self.resolve(expression);
-                self.origins.insert(name.id, origin);
-                attributes.push(name);
-            } else if let Some(attribute) = attribute(item) {
-                attributes.push(attribute);
+        let spills = self.spills(id);
+        for mut join in edges(&pairs, traits) {
+            join.notes.null_safe = null_safe;
+            let repeated =
+                reused && key.is_none() && self.joins.iter().any(|known| known.join == join);
+            if !repeated {
+                self.joins.push(PlanJoin { join, key, rows, spills: spills.clone() });
             }
         }
-        let exact = attributes.len() == items.len();
-        Output { attributes, exact, scan: None }
+        traits.kind
     }
 
-    /// Says which base columns an expression passes on unchanged.
-    fn resolve(&mut self, expression: &str) -> Origin {
-        if let Some(attribute) = attribute(expression) {
-            return self.origin(attribute.id);
+    /// Lists the accumulators of what a join and the sorts right below it spilled.
+    fn spills(&self, id: NodeId) -> Vec<u64> {
+        const SPILL: [&str; 2] = ["spill size", "num bytes spilled to disk"];
+        let mut found: Vec<u64> = self.tree.node(id).metric(&SPILL).into_iter().collect();
+        for input in self.inputs(id) {
+            let mut below = Some(input);
+            // Wrappers of generated code lie between a join and its sorts.
+            for _ in 0..4 {
+                let Some(id) = below else { break };
+                let node = self.tree.node(id);
+                match node.operator() {
+                    "Sort" => {
+                        found.extend(node.metric(&SPILL));
+                        break;
+                    }
+                    "InputAdapter" | "WholeStageCodegen" => below = self.tree.inputs(id).next(),
+                    _ => break,
+                }
+            }
         }
-        if let Some((attribute, path)) = nested_field(expression) {
-            return self.origin(attribute.id).field(path);
-        }
-        let Some((name, arguments)) = call(expression) else { return Origin::derived() };
-        match name {
-            "cast" | "try_cast" | "ansi_cast" => match arguments.rsplit_once(" as ") {
-                Some((inner, _)) => self.resolve(inner),
-                None => Origin::derived(),
-            },
-            "knownfloatingpointnormalized"
-            | "normalizenanandzero"
-            | "knownnotnull"
-            | "promote_precision" => self.resolve(arguments),
-            // How Spark spells a null-safe equality: coalesce(a, 0) = coalesce(b, 0) AND isnull(a) = isnull(b).
-            "coalesce" => match split_top(arguments).as_slice() {
-                [inner, constant] if !constant.contains('#') => self.resolve(inner),
-                _ => Origin::derived(),
-            },
-            _ => Origin::derived(),
-        }
+        found
     }
 
-    fn origin(&mut self, id: u64) -> Origin {
-        if let Some(origin) = self.origins.get(&id) {
-            return origin.clone();
+    /// Remembers where an id comes from and returns it as a column.
+    pub(super) fn bind(&mut self, attribute: Attribute, origin: Option<Origin>) -> Column {
+        if let Some(origin) = &origin {
+            self.origins.insert(attribute.id, origin.clone());
         }
-        // Bound first, so that text which defines an id by itself ends here.
-        self.origins.insert(id, Origin::derived());
-        let Some(expression) = defined_in(self.description, id) else { return Origin::derived() };
-        let origin = self.resolve(expression);
+        Column { attribute, origin }
+    }
+
+    /// Says which base columns an expression passes on unchanged; `None` where nothing in the plan
+    /// tells where a column comes from.
+    pub(super) fn resolve(&mut self, expression: &str, scope: &Scope) -> Option<Origin> {
+        let passed = expression::passed(expression);
+        passed.origin(&mut |attribute| self.origin(attribute, scope, 0))
+    }
+
+    /// Looks an id up: in the operator's inputs, in the plan so far, in the long description.
+    fn origin(&mut self, attribute: &Attribute, scope: &Scope, depth: usize) -> Option<Origin> {
+        let id = attribute.id;
+        if let Some(origin) = scope.get(id).or_else(|| self.origins.get(&id)) {
+            return Some(origin.clone());
+        }
+        // `sum(l_quantity#41)#50` is the result of a function.
+        if attribute.name.contains('(') {
+            return Some(Origin::derived());
+        }
+        if depth > MAX_DEFINITIONS {
+            return None;
+        }
+        let description = self.description;
+        let definitions = self.definitions.get_or_insert_with(|| text::definitions(description));
+        let expression = *definitions.get(&id)?;
+        let passed = expression::passed(expression);
+        let origin = passed.origin(&mut |inner| self.origin(inner, scope, depth + 1))?;
         self.origins.insert(id, origin.clone());
-        origin
+        Some(origin)
     }
 
-    /// Fills a list that was cut after 25 fields from the long description, which has it in full.
-    fn complete(&mut self, items: &[&str]) -> Vec<String> {
-        let owned = |items: &[&str]| items.iter().map(|item| (*item).to_owned()).collect();
-        let Some((last, head)) = items.split_last() else { return Vec::new() };
-        let Some(missing) = text::omitted(last) else { return owned(items) };
-        let start = format!("[{}", head.join(", "));
-        let full = self.description.match_indices(&start).find_map(|(at, _)| {
-            let (items, _) = list_from(self.description, at)?;
-            (items.len() == head.len() + missing).then_some(items)
-        });
-        match full {
-            Some(items) => owned(&items),
-            None => {
-                self.losses.insert(
-                    "a list of the plan is cut and its long description lacks it".to_owned(),
-                );
-                owned(head)
-            }
+    /// Returns the items of a list, and whether they are all: from a field of the operator, else
+    /// from its text.
+    pub(super) fn list(
+        &mut self,
+        node: &PlanNode,
+        fields: &[&str],
+        listed: Option<Vec<&str>>,
+    ) -> (Vec<String>, bool) {
+        let fields = fields.iter().filter_map(|name| node.fields.get(*name));
+        let candidates: Vec<Vec<&str>> =
+            fields.filter_map(|text| text::whole_list(text)).chain(listed).collect();
+        let is_whole =
+            |items: &&Vec<&str>| items.last().is_none_or(|last| text::omitted(last).is_none());
+        if let Some(whole) = candidates.iter().find(is_whole) {
+            return (owned(whole), true);
+        }
+        match candidates.first() {
+            Some(cut) => self.shown(cut),
+            None => (Vec::new(), false),
         }
     }
-}
 
-fn first(inputs: Vec<Output>) -> Output {
-    inputs.into_iter().next().unwrap_or_default()
-}
-
-fn concatenated(inputs: Vec<Output>) -> Output {
-    let exact = inputs.iter().all(|input| input.exact);
-    let attributes = inputs.into_iter().flat_map(|input| input.attributes).collect();
-    Output { attributes, exact, scan: None }
-}
-
-fn equi_join(node: &PlanNode) -> Option<JoinStrategy> {
-    let operator = node.operator();
-    if operator.contains("SortMergeJoin") {
-        Some(JoinStrategy::SortMerge)
-    } else if operator.contains("BroadcastHashJoin") {
-        Some(JoinStrategy::Broadcast)
-    } else if operator.starts_with("Shuffled") && operator.ends_with("HashJoin") {
-        Some(JoinStrategy::ShuffleHash)
-    } else {
-        None
+    /// Leaves out what a cut list leaves out, and says so.
+    fn shown(&mut self, items: &[&str]) -> (Vec<String>, bool) {
+        let cut = items.last().is_some_and(|last| text::omitted(last).is_some());
+        if cut {
+            self.losses.insert("a list of the plan is cut".to_owned());
+        }
+        (owned(&items[..items.len() - usize::from(cut)]), !cut)
     }
 }
 
-fn join_kind(rest: &str) -> JoinKind {
-    let word = rest.trim_start_matches([',', ' ']).split([',', '(']).next().unwrap_or_default();
-    match word.trim() {
-        "LeftOuter" | "LeftSingle" => JoinKind::LeftOuter,
-        "RightOuter" => JoinKind::RightOuter,
-        "FullOuter" => JoinKind::FullOuter,
-        "LeftSemi" => JoinKind::LeftSemi,
-        "LeftAnti" => JoinKind::LeftAnti,
-        "ExistenceJoin" => JoinKind::Existence,
-        _ => JoinKind::Inner,
-    }
+/// How engines call the count of rows that leave an operator.
+const ROWS: [&str; 4] = ["number of output rows", "num output rows", "rows output", "output rows"];
+
+fn owned(items: &[&str]) -> Vec<String> {
+    items.iter().map(|item| (*item).to_owned()).collect()
 }

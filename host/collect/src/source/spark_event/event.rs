@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::lineage::spark_plan::{Metric, PlanNode};
+use crate::lineage::spark_plan::{Metric, NodeId, PlanNode, PlanTree};
 
 use super::json::{Json, Malformed};
 
@@ -13,7 +13,7 @@ const SQL: &str = "org.apache.spark.sql.execution.ui.SparkListener";
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct LoggedPlan {
     /// The tree.
-    pub(super) tree: PlanNode,
+    pub(super) tree: PlanTree,
     /// The same plan as long text.
     pub(super) description: String,
 }
@@ -110,7 +110,7 @@ impl Fields {
                 "description" => fields.description = owned(json)?,
                 "errorMessage" => fields.error_message = json.text()?.map(|text| text.into_owned()),
                 "physicalPlanDescription" => fields.plan.description = owned(json)?,
-                "sparkPlanInfo" => fields.plan.tree = plan_node(json)?,
+                "sparkPlanInfo" => fields.plan.tree = plan_tree(json)?,
                 "accumUpdates" => fields.counts = pairs(json)?,
                 _ => json.skip()?,
             }
@@ -133,26 +133,47 @@ fn application(line: &str) -> Result<Option<Event>, Malformed> {
     Ok(id.map(|id| Event::Application { id }))
 }
 
-fn plan_node(json: &mut Json<'_>) -> Result<PlanNode, Malformed> {
-    let mut node = PlanNode::default();
+/// Operators below operators beyond this are not read, so that no plan exhausts the stack.
+const MAX_DEPTH: usize = 300;
+
+fn plan_tree(json: &mut Json<'_>) -> Result<PlanTree, Malformed> {
+    let mut tree = PlanTree::default();
+    plan_node(json, &mut tree, None, 0)?;
+    Ok(tree)
+}
+
+/// Reads an operator and what is below it. Anything but an object is no operator.
+fn plan_node(
+    json: &mut Json<'_>,
+    tree: &mut PlanTree,
+    parent: Option<NodeId>,
+    depth: usize,
+) -> Result<(), Malformed> {
+    if !json.is_object() {
+        return json.skip();
+    }
+    if depth > MAX_DEPTH {
+        tree.is_cut = true;
+        return json.skip();
+    }
+    let id = tree.add(parent, PlanNode::default());
     json.object(&mut |json, name| {
         match name {
-            "nodeName" => node.name = owned(json)?,
-            "simpleString" => node.text = owned(json)?,
-            "children" => json.array(&mut |json| {
-                node.children.push(plan_node(json)?);
-                Ok(())
-            })?,
-            "metadata" => node.metadata = texts(json)?,
-            "metrics" => json.array(&mut |json| {
-                node.metrics.extend(metric(json)?);
+            "nodeName" => tree.node_mut(id).name = owned(json)?,
+            "simpleString" => tree.node_mut(id).text = owned(json)?,
+            "children" if json.is_array() => {
+                json.array(&mut |json| plan_node(json, tree, Some(id), depth + 1))?;
+            }
+            "metadata" if json.is_object() => tree.node_mut(id).fields = texts(json)?,
+            "metrics" if json.is_array() => json.array(&mut |json| {
+                let metric = metric(json)?;
+                tree.node_mut(id).metrics.extend(metric);
                 Ok(())
             })?,
             _ => json.skip()?,
         }
         Ok(())
-    })?;
-    Ok(node)
+    })
 }
 
 fn metric(json: &mut Json<'_>) -> Result<Option<Metric>, Malformed> {
@@ -194,7 +215,7 @@ fn pairs(json: &mut Json<'_>) -> Result<Vec<(u64, u64)>, Malformed> {
     Ok(pairs)
 }
 
-/// Reads the final row counts of a stage's accumulators.
+/// Reads the final values of a stage's accumulators that some plan may ask for.
 fn stage_rows(line: &str) -> Result<Vec<(u64, u64)>, Malformed> {
     let mut counts = Vec::new();
     let mut json = Json::new(line);
@@ -216,18 +237,24 @@ fn stage_rows(line: &str) -> Result<Vec<(u64, u64)>, Malformed> {
     Ok(counts)
 }
 
+/// Counts of tasks that scans and joins have: rows, what was spilled and, with Photon, files.
+fn is_asked_for(name: &str) -> bool {
+    let count = ["rows", "spill", "files", "bytes read", "bytes pruned"];
+    !name.starts_with("internal.") && count.iter().any(|part| name.contains(part))
+}
+
 fn row_count(json: &mut Json<'_>) -> Result<Option<(u64, u64)>, Malformed> {
-    let (mut id, mut is_rows, mut value) = (None, false, None);
+    let (mut id, mut is_wanted, mut value) = (None, false, None);
     json.object(&mut |json, name| {
         match name {
             "ID" => id = unsigned(json)?,
-            "Name" => is_rows = json.text()?.as_deref() == Some("number of output rows"),
+            "Name" => is_wanted = json.text()?.is_some_and(|name| is_asked_for(&name)),
             "Value" => value = unsigned(json)?,
             _ => json.skip()?,
         }
         Ok(())
     })?;
-    Ok(id.zip(value).filter(|_| is_rows))
+    Ok(id.zip(value).filter(|_| is_wanted))
 }
 
 fn unsigned(json: &mut Json<'_>) -> Result<Option<u64>, Malformed> {
@@ -262,13 +289,14 @@ mod tests {
     }
 
     #[test]
-    fn row_counts_of_a_stage_are_read_and_other_accumulators_left() {
+    fn counts_of_a_stage_are_read_and_other_accumulators_left() {
         check(
             r#"{"Event":"SparkListenerStageCompleted","Stage Info":{"Stage ID":1,"Accumulables":[
                 {"ID":5,"Name":"number of output rows","Value":"42","Internal":true},
                 {"ID":6,"Name":"scan time","Value":"9"},
+                {"ID":7,"Name":"spill size","Value":"1024"},
                 {"ID":8,"Name":"internal.metrics.x","Value":[1]}]}}"#,
-            Some(Event::StageRows { counts: vec![(5, 42)] }),
+            Some(Event::StageRows { counts: vec![(5, 42), (7, 1024)] }),
         );
     }
 
@@ -278,6 +306,40 @@ mod tests {
             r#"{"Event":"org.apache.spark.sql.execution.ui.SparkListenerDriverAccumUpdates","executionId":9,"accumUpdates":[[187,1],[191,-1],[188,10]]}"#,
             Some(Event::DriverCounts { id: 9, counts: vec![(187, 1), (188, 10)] }),
         );
+    }
+
+    #[test]
+    fn a_plan_that_is_null_or_has_holes_is_read_as_far_as_it_goes() {
+        let line = |plan: &str| {
+            format!(
+                "{{\"Event\":\"org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart\",\
+                 \"executionId\":3,\"time\":1,\"sparkPlanInfo\":{plan}}}"
+            )
+        };
+        let operators = |plan: &str| {
+            let line = line(plan);
+            match read(name(&line).unwrap(), &line) {
+                Ok(Some(Event::Start { plan, .. })) => plan.tree.len(),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(operators("null"), 0);
+        assert_eq!(operators("[]"), 0);
+        assert_eq!(operators(r#"{"nodeName":"A","children":null,"metadata":null,"metrics":1}"#), 1);
+        assert_eq!(operators(r#"{"nodeName":"A","children":[null,{"nodeName":"B"}]}"#), 2);
+    }
+
+    #[test]
+    fn a_plan_that_is_too_deep_is_cut_and_says_so() {
+        let plan = format!("{}{}", r#"{"children":["#.repeat(2_000), "]}".repeat(2_000));
+        let line = format!(
+            "{{\"Event\":\"org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart\",\
+             \"executionId\":3,\"time\":1,\"sparkPlanInfo\":{plan}}}"
+        );
+        let Ok(Some(Event::Start { plan, .. })) = read(name(&line).unwrap(), &line) else {
+            panic!("no start");
+        };
+        assert!(plan.tree.is_cut && plan.tree.len() == 301);
     }
 
     #[test]

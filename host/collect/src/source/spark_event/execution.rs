@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lakebed_model::{ColumnRef, Instant, JoinUse, QueryRecord, QueryStatus, ScanUse};
+use lakebed_model::{ColumnRef, Instant, JoinUse, QueryRecord, QueryStatus, ScanUse, ValueRange};
 
 use crate::{
     fingerprint,
     lineage::{
-        spark_plan::{self, PlanLineage, PlanScan},
+        spark_plan::{self, PlanLineage, PlanScan, Whole},
         sql,
     },
     source::{Reading, Statement},
@@ -49,28 +49,17 @@ pub(super) struct Work {
 impl Execution {
     /// Reads the execution's plans.
     pub(super) fn work(&self, stage_rows: &BTreeMap<u64, u64>) -> Work {
+        let counts = Counts { driver: &self.driver_counts, stages: stage_rows };
         let first = spark_plan::read(&self.first.tree, &self.first.description);
-        let Some(last) = &self.last else {
-            return self.counted(first, stage_rows);
+        let (last, first) = match &self.last {
+            Some(last) => (spark_plan::read(&last.tree, &last.description), Some(first)),
+            // Where only the end of an execution is in the log, its text still shows both plans.
+            None => (first, spark_plan::read_first(&self.first.description)),
         };
-        let last = spark_plan::read(&last.tree, &last.description);
-        self.counted(with_first_plan(last, first, &self.driver_counts), stage_rows)
-    }
-
-    fn counted(&self, lineage: PlanLineage, stage_rows: &BTreeMap<u64, u64>) -> Work {
-        let driver = |id: Option<u64>| self.driver_counts.get(&id?).copied();
-        let scans = lineage
-            .scans
-            .into_iter()
-            .map(|plan_scan| ScanUse {
-                bytes_read: driver(plan_scan.bytes),
-                files_read: driver(plan_scan.files),
-                rows_out: plan_scan.rows.and_then(|id| stage_rows.get(&id)).copied(),
-                ..plan_scan.scan
-            })
-            .collect();
-        let joins = lineage.joins.into_iter().map(|plan_join| plan_join.join).collect();
-        Work { joins, scans, losses: lineage.losses }
+        match first {
+            Some(first) => counts.filled(with_first_plan(last, first, &self.driver_counts)),
+            None => counts.filled(last),
+        }
     }
 
     /// Makes the statement of a query that a user ran.
@@ -100,6 +89,58 @@ impl Execution {
             Reading::Partial { losses: work.losses.into_iter().collect() }
         };
         Statement { record, reading }
+    }
+}
+
+/// What was counted while an execution ran, by accumulator.
+struct Counts<'c> {
+    driver: &'c BTreeMap<u64, u64>,
+    stages: &'c BTreeMap<u64, u64>,
+}
+
+impl Counts<'_> {
+    /// Spark counts files in the driver, Photon in the tasks.
+    fn of(&self, id: Option<u64>) -> Option<u64> {
+        let id = id?;
+        self.driver.get(&id).or_else(|| self.stages.get(&id)).copied()
+    }
+
+    fn whole(&self, whole: Whole, read: Option<u64>) -> Option<u64> {
+        let with_pruned = || Some(read? + self.of(whole.pruned)?);
+        self.of(whole.whole).or_else(with_pruned)
+    }
+
+    /// Fills in what joins and scans count.
+    fn filled(&self, lineage: PlanLineage) -> Work {
+        let PlanLineage { joins, scans, losses } = lineage;
+        let joins: Vec<JoinUse> = joins
+            .into_iter()
+            .map(|plan_join| {
+                let mut join = plan_join.join;
+                let spilled = plan_join.spills.iter().filter_map(|id| self.of(Some(*id)));
+                join.notes.rows_out = self.of(plan_join.rows);
+                join.notes.spill_bytes = spilled.reduce(u64::saturating_add);
+                join
+            })
+            .collect();
+        let carried: Vec<BTreeSet<String>> =
+            scans.iter().map(|plan_scan| plan_scan.carried.clone()).collect();
+        let mut scans: Vec<ScanUse> = scans
+            .into_iter()
+            .map(|plan_scan| {
+                let (bytes_read, files_read) = (self.of(plan_scan.bytes), self.of(plan_scan.files));
+                ScanUse {
+                    bytes_read,
+                    files_read,
+                    bytes_total: self.whole(plan_scan.all_bytes, bytes_read),
+                    files_total: self.whole(plan_scan.all_files, files_read),
+                    rows_out: self.of(plan_scan.rows),
+                    ..plan_scan.scan
+                }
+            })
+            .collect();
+        mark_carried(&joins, &mut scans, &carried);
+        Work { joins, scans, losses }
     }
 }
 
@@ -135,47 +176,74 @@ fn with_first_plan(
     last
 }
 
+/// Lists the columns that joins equate with a column.
+fn partners(joins: &[JoinUse], column: &ColumnRef) -> Vec<ColumnRef> {
+    let mut partners = Vec::new();
+    for join in joins {
+        for (left, right) in &join.pairs {
+            let left = ColumnRef { table: join.left.clone(), column: left.clone() };
+            let right = ColumnRef { table: join.right.clone(), column: right.clone() };
+            if left == *column {
+                partners.push(right);
+            } else if right == *column {
+                partners.push(left);
+            }
+        }
+    }
+    partners
+}
+
+/// Marks filters that the plan shows to be carried over a join: the scan's own filters stand in the
+/// order of an inferred one, those of a join partner with the very same range do not.
+fn mark_carried(joins: &[JoinUse], scans: &mut [ScanUse], carried: &[BTreeSet<String>]) {
+    let mut sources: Vec<(ColumnRef, Option<ValueRange>)> = Vec::new();
+    for (scan, carried) in scans.iter().zip(carried) {
+        let own = scan.filters.iter().filter(|filter| !carried.contains(&filter.column.column));
+        sources.extend(own.map(|filter| (filter.column.clone(), filter.range.clone())));
+    }
+    for (scan, carried) in scans.iter_mut().zip(carried) {
+        for filter in &mut scan.filters {
+            let is_source = |partner: &ColumnRef| {
+                sources.iter().any(|(column, range)| column == partner && *range == filter.range)
+            };
+            filter.inferred = filter.range.is_some()
+                && carried.contains(&filter.column.column)
+                && partners(joins, &filter.column).iter().any(is_source);
+        }
+    }
+}
+
 /// Marks filters that the statement's text does not state but whose join partner it does.
 ///
 /// A filter is inferred when a join equates its column with one that the text compares with a
 /// constant, that column's scan has the very same range, and the text nowhere compares the column
-/// itself. Renamed columns stay unmarked: then the text alone does not tell.
+/// itself. Of renamed columns the text alone does not tell: what the plan showed of them stands.
 fn mark_inferred(record: &mut QueryRecord) {
     let Some(stated) = record.sql.as_deref().and_then(sql::compared_columns) else { return };
-    let partners = |column: &ColumnRef| -> Vec<ColumnRef> {
-        let mut partners = Vec::new();
-        for join in &record.joins {
-            for (left, right) in &join.pairs {
-                let left = ColumnRef { table: join.left.clone(), column: left.clone() };
-                let right = ColumnRef { table: join.right.clone(), column: right.clone() };
-                if left == *column {
-                    partners.push(right);
-                } else if right == *column {
-                    partners.push(left);
-                }
-            }
-        }
-        partners
-    };
     let is_stated = |column: &str| stated.contains(&column.to_lowercase());
-    let mut inferred = Vec::new();
+    let mut marks = Vec::new();
     for (scan_index, scan) in record.scans.iter().enumerate() {
         for (filter_index, filter) in scan.filters.iter().enumerate() {
             let from_partner = || {
-                partners(&filter.column).iter().any(|partner| {
+                partners(&record.joins, &filter.column).iter().any(|partner| {
                     is_stated(&partner.column)
                         && record
                             .filters()
                             .any(|other| other.column == *partner && other.range == filter.range)
                 })
             };
-            if filter.range.is_some() && !is_stated(&filter.column.column) && from_partner() {
-                inferred.push((scan_index, filter_index));
+            if filter.range.is_none() {
+                continue;
+            }
+            if is_stated(&filter.column.column) {
+                marks.push((scan_index, filter_index, false));
+            } else if from_partner() {
+                marks.push((scan_index, filter_index, true));
             }
         }
     }
-    for (scan_index, filter_index) in inferred {
-        record.scans[scan_index].filters[filter_index].inferred = true;
+    for (scan_index, filter_index, inferred) in marks {
+        record.scans[scan_index].filters[filter_index].inferred = inferred;
     }
 }
 

@@ -105,6 +105,16 @@ impl<'a> Json<'a> {
         Ok(None)
     }
 
+    /// Tells whether an array comes next.
+    pub(super) fn is_array(&mut self) -> bool {
+        self.peek() == Some(b'[')
+    }
+
+    /// Tells whether an object comes next.
+    pub(super) fn is_object(&mut self) -> bool {
+        self.peek() == Some(b'{')
+    }
+
     /// Skips one value of any kind.
     pub(super) fn skip(&mut self) -> Read<()> {
         let mut open = 0_usize;
