@@ -17,6 +17,7 @@ mod error;
 mod fingerprint;
 pub mod lineage;
 mod names;
+mod redact;
 pub mod source;
 #[cfg(test)]
 mod tests;
@@ -27,4 +28,5 @@ pub use catalog::{Catalog, ColumnType, EmptyCatalog};
 pub use collect::{CollectOptions, collect};
 pub use error::CollectError;
 pub use fingerprint::of_sql as fingerprint;
+pub use redact::text as redacted_text;
 pub use source::{ALL_SOURCES, LogHead, LogPath, LogSource, Reading, Statement};

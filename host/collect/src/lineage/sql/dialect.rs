@@ -59,7 +59,7 @@ impl Dialect {
     }
 
     /// Returns the parser's rules.
-    pub(super) fn rules(self) -> Box<dyn parser::Dialect> {
+    pub(crate) fn rules(self) -> Box<dyn parser::Dialect> {
         match self {
             Self::Generic => Box::new(parser::GenericDialect {}),
             Self::Spark => Box::new(parser::SparkSqlDialect {}),
