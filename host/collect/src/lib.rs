@@ -27,6 +27,6 @@ mod window;
 pub use catalog::{Catalog, ColumnType, EmptyCatalog};
 pub use collect::{CollectOptions, collect};
 pub use error::CollectError;
-pub use fingerprint::of_sql as fingerprint;
+pub use fingerprint::{of_sql as fingerprint, of_sql_in as fingerprint_in, redacted};
 pub use redact::text as redacted_text;
 pub use source::{ALL_SOURCES, LogHead, LogPath, LogSource, Reading, Statement};

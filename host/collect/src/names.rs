@@ -102,7 +102,7 @@ fn short_names(all: &BTreeSet<TableName>) -> BTreeMap<TableName, TableName> {
     }
     full.into_iter()
         .map(|(name, full)| {
-            (name.clone(), TableName::new(last_parts(full.as_str(), kept_parts[full])))
+            (name.clone(), TableName::new(unquoted(last_parts(full.as_str(), kept_parts[full]))))
         })
         .collect()
 }
@@ -126,10 +126,26 @@ fn last_parts(name: &str, count: usize) -> String {
     parts[parts.len().saturating_sub(count)..].join(".")
 }
 
-/// Splits a folder at its slashes, a catalog name at its dots.
+/// Splits a folder at its slashes, a catalog name at its dots outside quotes.
 fn parts_of(name: &str) -> Vec<&str> {
-    let separator = if name.contains('/') { '/' } else { '.' };
-    name.split(separator).filter(|part| !part.is_empty()).collect()
+    if name.contains('/') {
+        return name.split('/').filter(|part| !part.is_empty()).collect();
+    }
+    let mut quoted = false;
+    name.split(|c| {
+        quoted ^= c == '"';
+        c == '.' && !quoted
+    })
+    .filter(|part| !part.is_empty())
+    .collect()
+}
+
+/// Takes the quotes off a name of one part: nothing is left to tell it apart from.
+fn unquoted(name: String) -> String {
+    match name.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        Some(inner) if !inner.contains('"') => inner.to_owned(),
+        _ => name,
+    }
 }
 
 #[cfg(test)]
@@ -151,6 +167,12 @@ mod tests {
             &["spark_catalog.default.orders", "gs://lake/sf3k/catalog_sales", "customer"],
             &["orders", "catalog_sales", "customer"],
         );
+    }
+
+    #[test]
+    fn a_dot_in_quotes_separates_nothing() {
+        check(&[r#"s."1.2.Orders""#, "t.orders"], &["1.2.Orders", "orders"]);
+        check(&[r#"s."a.b""#, r#"t."a.b""#], &[r#"s."a.b""#, r#"t."a.b""#]);
     }
 
     #[test]

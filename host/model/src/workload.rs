@@ -91,6 +91,8 @@ pub struct JoinUse {
     pub strategy: Option<JoinStrategy>,
     /// How the engine first planned it, where that differs or is known.
     pub planned_strategy: Option<JoinStrategy>,
+    /// How a hint in the statement's text asks to run it.
+    pub hint: Option<JoinStrategy>,
     /// 1 for an edge read from a resolved plan, less for guesses.
     pub confidence: f64,
 }

@@ -196,6 +196,7 @@ mod tests {
             kind,
             strategy: None,
             planned_strategy: None,
+            hint: None,
             confidence: 1.0,
         }
     }

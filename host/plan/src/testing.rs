@@ -112,6 +112,7 @@ impl Query {
             kind: JoinKind::Inner,
             strategy: None,
             planned_strategy: None,
+            hint: None,
             confidence: 1.0,
         });
         self

@@ -50,6 +50,7 @@ pub(crate) fn edges(pairs: &[(Origin, Origin)], traits: JoinTraits) -> Vec<JoinU
                 kind: traits.kind,
                 strategy: traits.strategy,
                 planned_strategy: None,
+                hint: None,
                 confidence: traits.confidence * shares.into_iter().fold(1.0, f64::min),
             })
         })

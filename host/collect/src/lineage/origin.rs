@@ -33,6 +33,11 @@ impl Origin {
         &self.0
     }
 
+    /// Lists the base columns as origins of their own, each with its share.
+    pub(crate) fn each(&self) -> Vec<Self> {
+        self.0.iter().map(|source| Self(vec![source.clone()])).collect()
+    }
+
     /// Returns the base column when there is exactly one and every value comes from it.
     pub(crate) fn single(&self) -> Option<&Source> {
         match self.0.as_slice() {

@@ -67,6 +67,11 @@ impl Test {
         Self { operator: FilterOperator::IsNull, range: None }
     }
 
+    /// A comparison with values that the text does not have: parameters.
+    pub(crate) const fn unknown(operator: FilterOperator) -> Self {
+        Self { operator, range: None }
+    }
+
     /// Anything else.
     pub(crate) const fn other() -> Self {
         Self { operator: FilterOperator::Other, range: None }

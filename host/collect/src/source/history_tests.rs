@@ -127,7 +127,7 @@ fn snowflake_history_qualifies_names_by_their_database_and_schema() {
            customer - bytes - files - rows; c_mktsegment equal ['BUILDING', 'BUILDING']
            customer–sales.public.orders c_custkey=o_custkey inner - 1
          01b4-02 2024-05-01T10:01:00.000Z 900 ms Finished 1
-           lineitem 123456 bytes 3 files - rows; l_quantity range (45, ∞)
+           lineitem 123456 bytes 3 files - rows; l_quantity range (45.00, ∞)
          01b4-07 2024-05-01T10:06:00.000Z 4000 ms Finished 1
            marts.public.orders - bytes - files - rows
            customer - bytes - files - rows
@@ -240,7 +240,7 @@ fn duckdb_logs_have_texts_and_times() {
         "duckdb.csv",
         "duckdb.csv:3 2026-11-30T17:36:29.453Z - ms Finished 1
            orders - bytes - files - rows
-           customer - bytes - files - rows; c_name equal ['it's', 'it's']
+           customer - bytes - files - rows; c_name equal ['it''s', 'it''s']
            customer–orders c_custkey=o_custkey inner - 1
          1 statements, 1 full, 0 partial, 0 unread; system 3, failed 0, cached 0; malformed 0, truncated false",
     );

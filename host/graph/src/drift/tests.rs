@@ -75,6 +75,7 @@ fn window(scores: &[(&'static str, f64)]) -> JoinGraph {
             kind: JoinKind::Inner,
             strategy: None,
             planned_strategy: None,
+            hint: None,
             confidence: 1.0,
         })
         .collect();

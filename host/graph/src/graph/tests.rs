@@ -16,6 +16,7 @@ fn join(left: (&str, &str), right: (&str, &str)) -> JoinUse {
         kind: JoinKind::Inner,
         strategy: Some(JoinStrategy::SortMerge),
         planned_strategy: None,
+        hint: None,
         confidence: 1.0,
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     any::Any,
     cell::{Cell, RefCell},
+    collections::BTreeMap,
     sync::Arc,
 };
 
@@ -19,6 +20,7 @@ use datafusion_expr::{
 
 use super::{
     functions::{FUNCTIONS, StubFunction, is_foreign_aggregate},
+    scope::table_text,
     types,
 };
 use crate::{Catalog, ColumnType};
@@ -30,6 +32,11 @@ const MARKER: &str = "__lakebed_table_";
 /// Returns the index of the table that a marker column stands for.
 pub(super) fn marked_table(column: &str) -> Option<usize> {
     column.strip_prefix(MARKER)?.parse().ok()
+}
+
+/// Writes a table's name as the walk does.
+pub(super) fn reference_text(name: &TableReference) -> String {
+    table_text([name.catalog(), name.schema(), Some(name.table())].into_iter().flatten())
 }
 
 /// A table as this statement sees it.
@@ -77,6 +84,7 @@ impl Table {
 /// The planner's context.
 pub(super) struct Context<'c> {
     catalog: &'c dyn Catalog,
+    needed: &'c BTreeMap<String, Vec<(String, ColumnType)>>,
     /// Tables in the order of their first use; columns may be added between two attempts.
     pub(super) tables: RefCell<Vec<KnownTable>>,
     /// Whether a function was a stub.
@@ -86,10 +94,15 @@ pub(super) struct Context<'c> {
 }
 
 impl<'c> Context<'c> {
-    /// Makes a context that knows what the catalog knows.
-    pub(super) fn new(catalog: &'c dyn Catalog) -> Self {
+    /// Makes a context that knows what the catalog knows, and that tables have `needed` columns
+    /// besides.
+    pub(super) fn new(
+        catalog: &'c dyn Catalog,
+        needed: &'c BTreeMap<String, Vec<(String, ColumnType)>>,
+    ) -> Self {
         Self {
             catalog,
+            needed,
             tables: RefCell::new(Vec::new()),
             stub_functions: Cell::new(false),
             planners: vec![
@@ -110,19 +123,22 @@ impl<'c> Context<'c> {
         }
         let columns = self.catalog.columns(&name.to_lowercase());
         let in_catalog = columns.is_some();
-        let columns = columns
+        let mut columns: Vec<(String, ColumnType)> = columns
             .unwrap_or_default()
             .into_iter()
             .map(|(column, kind)| (column.to_lowercase(), kind))
             .collect();
-        tables.push(KnownTable { name: name.to_owned(), in_catalog, grown: false, columns });
+        let needed = self.needed.get(name).map(Vec::as_slice).unwrap_or_default();
+        columns.extend_from_slice(needed);
+        let grown = !needed.is_empty();
+        tables.push(KnownTable { name: name.to_owned(), in_catalog, grown, columns });
         tables.len() - 1
     }
 }
 
 impl ContextProvider for Context<'_> {
     fn get_table_source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {
-        let index = self.table_index(&name.to_string());
+        let index = self.table_index(&reference_text(&name));
         let tables = self.tables.borrow();
         let mut fields: Vec<Field> = tables[index]
             .columns

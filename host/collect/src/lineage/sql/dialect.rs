@@ -1,5 +1,7 @@
 //! The SQL dialects that are told apart.
 
+use std::any::TypeId;
+
 use datafusion_sql::sqlparser::dialect as parser;
 
 use super::LineageError;
@@ -7,7 +9,7 @@ use super::LineageError;
 /// A dialect of SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Dialect {
-    /// What most engines agree on; also Trino and Athena.
+    /// What most engines agree on.
     Generic,
     /// Spark SQL.
     Spark,
@@ -23,14 +25,18 @@ pub enum Dialect {
     DuckDb,
     /// PostgreSQL.
     Postgres,
+    /// MySQL and MariaDB.
+    MySql,
+    /// Trino and Athena.
+    Trino,
     /// Hive.
     Hive,
 }
 
-const NAMES: [(&str, Dialect); 12] = [
+const NAMES: [(&str, Dialect); 14] = [
     ("generic", Dialect::Generic),
-    ("trino", Dialect::Generic),
-    ("athena", Dialect::Generic),
+    ("trino", Dialect::Trino),
+    ("athena", Dialect::Trino),
     ("spark", Dialect::Spark),
     ("databricks", Dialect::Databricks),
     ("snowflake", Dialect::Snowflake),
@@ -39,6 +45,8 @@ const NAMES: [(&str, Dialect); 12] = [
     ("duckdb", Dialect::DuckDb),
     ("postgres", Dialect::Postgres),
     ("postgresql", Dialect::Postgres),
+    ("mysql", Dialect::MySql),
+    ("mariadb", Dialect::MySql),
     ("hive", Dialect::Hive),
 ];
 
@@ -59,9 +67,10 @@ impl Dialect {
     }
 
     /// Returns the parser's rules.
-    pub(crate) fn rules(self) -> Box<dyn parser::Dialect> {
+    pub(super) fn rules(self) -> Box<dyn parser::Dialect> {
         match self {
-            Self::Generic => Box::new(parser::GenericDialect {}),
+            Self::Generic | Self::Trino => Box::new(parser::GenericDialect {}),
+            Self::MySql => Box::new(parser::MySqlDialect {}),
             Self::Spark => Box::new(parser::SparkSqlDialect {}),
             Self::Databricks => Box::new(parser::DatabricksDialect {}),
             Self::Snowflake => Box::new(parser::SnowflakeDialect {}),
@@ -73,6 +82,14 @@ impl Dialect {
         }
     }
 
+    /// Returns the tokenizer's rules, where they differ from the parser's.
+    pub(super) fn token_rules(self) -> Box<dyn parser::Dialect> {
+        match self {
+            Self::Spark | Self::Databricks | Self::Hive => Box::new(SparkTokens),
+            other => other.rules(),
+        }
+    }
+
     /// Tells whether quoted names keep their case. Unquoted names never do.
     pub(super) fn quoted_names_keep_case(self, name: &str) -> bool {
         match self {
@@ -81,5 +98,43 @@ impl Dialect {
             Self::Snowflake => name.chars().any(char::is_lowercase),
             _ => false,
         }
+    }
+}
+
+/// Spark's literals: strings have backslash escapes, which the parser's own rules do not know.
+#[derive(Debug)]
+struct SparkTokens;
+
+impl parser::Dialect for SparkTokens {
+    fn dialect(&self) -> TypeId {
+        TypeId::of::<parser::DatabricksDialect>()
+    }
+
+    fn is_delimited_identifier_start(&self, c: char) -> bool {
+        c == '`'
+    }
+
+    fn is_identifier_start(&self, c: char) -> bool {
+        c.is_alphabetic() || c == '_'
+    }
+
+    fn is_identifier_part(&self, c: char) -> bool {
+        c.is_alphanumeric() || c == '_'
+    }
+
+    fn supports_numeric_prefix(&self) -> bool {
+        true
+    }
+
+    fn supports_nested_comments(&self) -> bool {
+        true
+    }
+
+    fn supports_string_literal_backslash_escape(&self) -> bool {
+        true
+    }
+
+    fn ignores_wildcard_escapes(&self) -> bool {
+        true
     }
 }

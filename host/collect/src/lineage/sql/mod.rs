@@ -1,42 +1,62 @@
 //! Lineage from a statement's text, through DataFusion's planner.
 //!
-//! 1. The text is parsed in its dialect and rewritten to what the planner accepts.
-//! 2. It is planned against the [`Catalog`]. A table that the catalog does not know gets a stub
-//!    schema, which grows by the columns that the planner misses until the plan stands; functions
-//!    nobody knows are stubs too.
-//! 3. A chosen list of optimizer rules turns comma joins, `EXISTS` and `IN` into joins and pushes
+//! 1. The text is parsed in its dialect and rewritten to what the planner accepts; views and
+//!    temporary tables that were defined earlier are put in the place of their names.
+//! 2. Its scopes are walked ([`scope`]): which columns tables of unknown schema must have, and which
+//!    names belong to nobody for certain. Those are left out rather than guessed.
+//! 3. It is planned against the [`Catalog`], with stub schemas from the walk and stubs for functions
+//!    nobody knows.
+//! 4. A chosen list of optimizer rules turns comma joins, `EXISTS` and `IN` into joins and pushes
 //!    filters to scans. Rules that would delete or disguise an edge are not in the list.
-//! 4. The plan is walked with a map from each column to its base columns.
+//! 5. The plan is walked with a map from each column to its base columns. Where the planner refuses
+//!    the statement, what the scopes alone say stands, with less confidence.
 //!
 //! Nothing is executed and no file is opened.
 
+mod analyze;
+mod chains;
 mod compared;
 mod context;
+mod definitions;
+mod depth;
 mod dialect;
+mod error;
 mod functions;
 mod optimize;
 mod predicate;
+mod reader;
 mod resolve;
 mod rewrite;
+mod scans;
+mod scope;
+mod shapes;
 mod stubs;
+mod template;
 #[cfg(test)]
 pub(crate) mod tests;
+mod tokens;
 mod types;
 
-use lakebed_model::{JoinUse, ScanUse};
+use lakebed_model::{ColumnRef, Instant, JoinUse, ScanUse};
 
 pub(crate) use compared::compared_columns;
 pub use dialect::Dialect;
+pub use error::LineageError;
+pub use reader::{LineageReader, ReaderCounts, SqlText};
 
 use crate::Catalog;
 
-/// How a statement's tables were known.
+/// How sure a statement's lineage is, from the surest to the vaguest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LineageTier {
-    /// All tables and columns are in the catalog.
+    /// Planned; all tables, columns and functions are known.
     Resolved,
-    /// Schemas, columns or functions were stubs, grown from the statement.
-    Stubbed,
+    /// Planned; some functions were stubs.
+    StubFunctions,
+    /// Planned; schemas of some tables were grown from the statement.
+    StubSchemas,
+    /// Not planned: read by its scopes alone.
+    Scoped,
 }
 
 impl LineageTier {
@@ -45,9 +65,35 @@ impl LineageTier {
     pub const fn confidence(self) -> f64 {
         match self {
             Self::Resolved => 1.0,
-            Self::Stubbed => 0.8,
+            Self::StubFunctions => 0.9,
+            Self::StubSchemas => 0.8,
+            Self::Scoped => 0.5,
         }
     }
+
+    /// Returns the tier's name in machine output.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Resolved => "resolved",
+            Self::StubFunctions => "stub_functions",
+            Self::StubSchemas => "stub_schemas",
+            Self::Scoped => "scoped",
+        }
+    }
+}
+
+/// An equality with a computed side, `year(a.born) = b.year`: evidence, but no edge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ComputedKey {
+    /// The base column of the left side.
+    pub left: ColumnRef,
+    /// What computes the left side's value from its column, if anything does.
+    pub left_function: Option<String>,
+    /// The base column of the right side.
+    pub right: ColumnRef,
+    /// What computes the right side's value from its column, if anything does.
+    pub right_function: Option<String>,
 }
 
 /// What a statement does to base tables.
@@ -57,7 +103,12 @@ pub struct SqlLineage {
     pub joins: Vec<JoinUse>,
     /// Scans of base tables with the filters that reach them.
     pub scans: Vec<ScanUse>,
-    /// How the tables were known.
+    /// Equalities with a computed side.
+    pub computed_keys: Vec<ComputedKey>,
+    /// What could not be read, each with its reason and without constants; joins or filters may be
+    /// missing.
+    pub losses: Vec<String>,
+    /// How the statement was read.
     pub tier: LineageTier,
     /// The tier's confidence.
     pub confidence: f64,
@@ -66,93 +117,29 @@ pub struct SqlLineage {
 impl SqlLineage {
     /// The lineage of a statement that could not be read.
     pub(crate) const fn unread() -> Self {
-        Self { joins: Vec::new(), scans: Vec::new(), tier: LineageTier::Stubbed, confidence: 0.0 }
+        Self {
+            joins: Vec::new(),
+            scans: Vec::new(),
+            computed_keys: Vec::new(),
+            losses: Vec::new(),
+            tier: LineageTier::Scoped,
+            confidence: 0.0,
+        }
     }
-}
-
-/// Why a statement has no lineage.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LineageError {
-    /// The text is no statement of its dialect.
-    #[error("parse SQL at line {line}, column {column}: {message}")]
-    Parse {
-        /// Line, from 1.
-        line: u64,
-        /// Column, from 1.
-        column: u64,
-        /// What was expected and found.
-        message: String,
-    },
-    /// The dialect does not exist.
-    #[error("parse SQL of dialect `{dialect}`: unknown dialect, expected one of {known}")]
-    UnknownDialect {
-        /// The dialect as given.
-        dialect: String,
-        /// The dialects that exist.
-        known: String,
-    },
-    /// The statement reads no table.
-    #[error("find a query in `{statement}`: it reads no table")]
-    NoQuery {
-        /// The statement's first words.
-        statement: String,
-    },
-    /// A column without qualifier could belong to several tables of unknown schema.
-    #[error(
-        "resolve column `{column}`: it could belong to any of {tables}, whose schemas are unknown"
-    )]
-    AmbiguousColumn {
-        /// The column.
-        column: String,
-        /// The tables it could belong to.
-        tables: String,
-    },
-    /// The planner cannot plan the statement.
-    #[error("plan SQL: {message}")]
-    Plan {
-        /// What the planner said, first line.
-        message: String,
-    },
-    /// The statement misses more columns than any real one.
-    #[error("plan SQL: gave up after growing stub schemas {limit} times")]
-    TooManyStubs {
-        /// The bound.
-        limit: usize,
-    },
 }
 
 /// Reads the lineage of one statement, or of several separated by semicolons.
 ///
-/// Table names are as the statement spells them, in lower case unless the dialect keeps case.
+/// Table names are as the statement spells them, in lower case unless the dialect keeps case. For a
+/// whole history use a [`LineageReader`], which remembers views and statements it has seen.
 ///
 /// # Errors
-/// Fails when the text does not parse, reads no table, or cannot be planned.
+/// Fails when the text does not parse, nests too deeply, or reads no table.
 pub fn lineage(
     sql: &str,
     dialect: Dialect,
     catalog: &dyn Catalog,
 ) -> Result<SqlLineage, LineageError> {
-    let queries = rewrite::queries(sql, dialect)?;
-    let mut all = SqlLineage {
-        joins: Vec::new(),
-        scans: Vec::new(),
-        tier: LineageTier::Resolved,
-        confidence: 0.0,
-    };
-    for query in queries {
-        let planned = stubs::plan(&query, catalog)?;
-        let mut one = resolve::lineage(&planned)?;
-        all.joins.append(&mut one.joins);
-        all.scans.append(&mut one.scans);
-        all.tier = all.tier.max(one.tier);
-    }
-    if all.scans.is_empty() {
-        return Err(LineageError::NoQuery { statement: first_words(sql) });
-    }
-    all.confidence = all.tier.confidence();
-    Ok(all)
-}
-
-fn first_words(sql: &str) -> String {
-    sql.split_whitespace().take(3).collect::<Vec<_>>().join(" ")
+    let text = SqlText { sql, dialect, session: None, at: Instant::default() };
+    LineageReader::new(catalog).read(&text)
 }

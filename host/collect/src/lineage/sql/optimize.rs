@@ -13,7 +13,7 @@ use datafusion_optimizer::{
     scalar_subquery_to_join::ScalarSubqueryToJoin, simplify_expressions::SimplifyExpressions,
 };
 
-use super::LineageError;
+use super::{LineageError, error::redacted};
 
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
 
@@ -75,8 +75,7 @@ fn optimize(plan: LogicalPlan, rules: Vec<Rule>) -> Result<LogicalPlan, LineageE
         .without_query_execution_start_time()
         .with_skip_failing_rules(true)
         .filter_null_keys(false);
-    Optimizer::with_rules(rules).optimize(plan, &context, |_, _| {}).map_err(|error| {
-        let text = error.strip_backtrace();
-        LineageError::Plan { message: text.lines().next().unwrap_or_default().to_owned() }
-    })
+    Optimizer::with_rules(rules)
+        .optimize(plan, &context, |_, _| {})
+        .map_err(|error| LineageError::Plan { message: redacted(&error.strip_backtrace()) })
 }

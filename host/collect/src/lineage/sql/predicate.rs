@@ -2,7 +2,9 @@
 
 use datafusion_common::ScalarValue;
 use datafusion_expr::{BinaryExpr, Expr, Operator, expr::InList};
-use lakebed_model::Literal;
+use lakebed_model::{FilterOperator, Literal};
+
+use super::rewrite::PARAMETER;
 
 use crate::{
     ColumnType,
@@ -38,6 +40,10 @@ pub(super) fn read(expr: &Expr, column_of: &mut ColumnOf<'_>) -> Predicate {
 fn sharp(expr: &Expr, column_of: &mut ColumnOf<'_>) -> Option<Predicate> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            if let Some(test) = parameter_test(*op, left, right) {
+                let side = if is_parameter(left) { right } else { left };
+                return column_of(side).map(|(column, _)| Predicate::Column(column, test));
+            }
             let (side, operator, value) = match (constant(left), constant(right)) {
                 (None, Some(value)) => (left, *op, value),
                 (Some(value), None) => (right, op.swap()?, value),
@@ -57,6 +63,9 @@ fn sharp(expr: &Expr, column_of: &mut ColumnOf<'_>) -> Option<Predicate> {
         }
         Expr::Between(between) if !between.negated => {
             let (column, kind) = column_of(&between.expr)?;
+            if is_parameter(&between.low) && is_parameter(&between.high) {
+                return Some(Predicate::Column(column, Test::unknown(FilterOperator::Range)));
+            }
             let bound = |end: &Expr| literal::coerced(constant(end)?, kind);
             let low = Test::at_least(bound(&between.low)?, true);
             let high = Test::at_most(bound(&between.high)?, true);
@@ -67,6 +76,9 @@ fn sharp(expr: &Expr, column_of: &mut ColumnOf<'_>) -> Option<Predicate> {
         }
         Expr::InList(InList { expr, list, negated: false }) => {
             let (column, kind) = column_of(expr)?;
+            if list.iter().any(is_parameter) {
+                return Some(Predicate::Column(column, Test::unknown(FilterOperator::In)));
+            }
             let values = list.iter().map(|value| literal::coerced(constant(value)?, kind));
             Some(Predicate::Column(column, Test::one_of(values.collect::<Option<_>>()?)))
         }
@@ -79,6 +91,29 @@ fn sharp(expr: &Expr, column_of: &mut ColumnOf<'_>) -> Option<Predicate> {
             plain.then(|| Predicate::Column(column, Test::prefix(prefix)))
         }
         _ => None,
+    }
+}
+
+/// A comparison with a value that the text does not have.
+fn parameter_test(operator: Operator, left: &Expr, right: &Expr) -> Option<Test> {
+    if is_parameter(left) == is_parameter(right) {
+        return None;
+    }
+    match operator {
+        Operator::Eq | Operator::IsNotDistinctFrom => Some(Test::unknown(FilterOperator::Equal)),
+        Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq => {
+            Some(Test::unknown(FilterOperator::Range))
+        }
+        _ => None,
+    }
+}
+
+fn is_parameter(expr: &Expr) -> bool {
+    match expr {
+        Expr::ScalarFunction(function) => function.name() == PARAMETER,
+        Expr::Cast(cast) => is_parameter(&cast.expr),
+        Expr::Alias(alias) => is_parameter(&alias.expr),
+        _ => false,
     }
 }
 

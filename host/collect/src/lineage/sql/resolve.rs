@@ -10,22 +10,20 @@ use datafusion_expr::{
     Aggregate, Distinct, Expr, Join, LogicalPlan, TableScan, utils::grouping_set_to_exprlist,
     utils::split_conjunction,
 };
-use lakebed_model::{ColumnRef, JoinKind, JoinUse, ScanUse, TableName};
+use lakebed_model::{ColumnRef, JoinKind, JoinUse, TableName};
 
 use super::{
     LineageError, SqlLineage,
-    context::{Table, marked_table},
+    context::{Table, marked_table, reference_text},
     optimize, predicate,
+    scans::Scans,
     stubs::Planned,
     types,
 };
-use crate::{
-    ColumnType,
-    lineage::{
-        edge::{JoinTraits, edges},
-        origin::Origin,
-        predicate::{Predicate, Test, filters},
-    },
+use crate::lineage::{
+    edge::{JoinTraits, edges},
+    origin::Origin,
+    predicate::Predicate,
 };
 
 /// Reads the lineage of a plan.
@@ -33,23 +31,19 @@ pub(super) fn lineage(planned: &Planned) -> Result<SqlLineage, LineageError> {
     let optimized = optimize::run(planned.plan.clone())?;
     let mut stated = Resolver::new(OnConditions::Count);
     stated.visit(&optimized.stated);
-    let stated: BTreeSet<ColumnRef> = stated
-        .scans
-        .into_iter()
-        .flat_map(|scan| filters(&scan.table, scan.predicates))
-        .map(|filter| filter.column)
-        .collect();
+    let stated = stated.scans.stated();
     let confidence = planned.tier.confidence();
     let mut resolver = Resolver::new(OnConditions::Ignore);
     resolver.visit(&optimized.pushed);
-    resolver.infer();
+    resolver.scans.infer();
     let joins = resolver
         .joins
         .into_iter()
         .map(|join| JoinUse { confidence: join.confidence * confidence, ..join })
         .collect();
-    let scans = resolver.scans.into_iter().map(|scan| scan.into_use(&stated)).collect();
-    Ok(SqlLineage { joins, scans, tier: planned.tier, confidence })
+    let scans = resolver.scans.into_uses(&stated);
+    let tier = planned.tier;
+    Ok(SqlLineage { joins, scans, tier, confidence, ..SqlLineage::unread() })
 }
 
 /// Whether conditions that a join could not push to its inputs count as filters. They state a
@@ -60,49 +54,17 @@ enum OnConditions {
     Ignore,
 }
 
-struct Scan {
-    table: TableName,
-    columns: Vec<(String, ColumnType)>,
-    predicates: Vec<Predicate>,
-}
-
-impl Scan {
-    /// Returns what the scan's predicates ask of a column, if they know its values.
-    fn tests(&self, column: &str) -> Option<Test> {
-        let all = Predicate::And(self.predicates.clone());
-        all.tests().remove(column).filter(Test::is_sharp)
-    }
-
-    fn into_use(self, stated: &BTreeSet<ColumnRef>) -> ScanUse {
-        let mut filters = filters(&self.table, self.predicates);
-        for filter in &mut filters {
-            filter.inferred = !stated.contains(&filter.column);
-        }
-        ScanUse {
-            table: Some(self.table),
-            columns: self.columns.into_iter().map(|(column, _)| column).collect(),
-            filters,
-            ..ScanUse::default()
-        }
-    }
-}
-
-/// An equality of two scanned columns: a filter on the first holds for the second too.
-struct Implication {
-    from: (usize, String),
-    to: (usize, String),
-}
-
 struct Resolver {
-    scans: Vec<Scan>,
+    scans: Scans,
     joins: Vec<JoinUse>,
-    implications: Vec<Implication>,
     on_conditions: OnConditions,
+    /// Whether a filter stands right above, which no row without match passes.
+    below_filter: bool,
 }
 
 impl Resolver {
-    const fn new(on_conditions: OnConditions) -> Self {
-        Self { scans: Vec::new(), joins: Vec::new(), implications: Vec::new(), on_conditions }
+    fn new(on_conditions: OnConditions) -> Self {
+        Self { scans: Scans::default(), joins: Vec::new(), on_conditions, below_filter: false }
     }
 
     /// Reads a plan and returns the origins of its output, by position.
@@ -114,6 +76,8 @@ impl Resolver {
     }
 
     fn visit_node(&mut self, plan: &LogicalPlan) -> Vec<Origin> {
+        let passes = matches!(plan, LogicalPlan::Join(_) | LogicalPlan::Projection(_));
+        self.below_filter = matches!(plan, LogicalPlan::Filter(_)) || self.below_filter && passes;
         match plan {
             LogicalPlan::TableScan(scan) => self.visit_scan(scan),
             LogicalPlan::Projection(projection) => {
@@ -198,8 +162,7 @@ impl Resolver {
         if !Table::of(scan).is_some_and(|table| table.is_base) {
             return Vec::new();
         }
-        let table = TableName::new(scan.table_name.to_string());
-        let index = self.scans.len();
+        let table = TableName::new(reference_text(&scan.table_name));
         let fields = scan.projected_schema.fields();
         let schema = scan.source.schema();
         let predicates: Vec<Predicate> = scan
@@ -218,13 +181,13 @@ impl Resolver {
         let is_read = |name: &String| {
             filtered.contains(name) || fields.iter().any(|field| field.name() == name)
         };
-        let columns = schema
+        let columns: Vec<(String, crate::ColumnType)> = schema
             .fields()
             .iter()
             .filter(|field| marked_table(field.name()).is_none() && is_read(field.name()))
             .map(|field| (field.name().clone(), types::from_arrow(field.data_type())))
             .collect();
-        self.scans.push(Scan { table: table.clone(), columns, predicates });
+        let index = self.scans.add_read(table.clone(), columns, predicates);
         fields
             .iter()
             .map(|field| {
@@ -235,7 +198,9 @@ impl Resolver {
     }
 
     fn visit_join(&mut self, join: &Join) -> Vec<Origin> {
+        let kind = self.kind_of(join);
         let left = self.visit(&join.left);
+        self.below_filter = false;
         let right = self.visit(&join.right);
         let (left_schema, right_schema) = (join.left.schema(), join.right.schema());
         let pairs: Vec<(Origin, Origin)> = join
@@ -243,7 +208,6 @@ impl Resolver {
             .iter()
             .map(|(l, r)| (origin_of(l, left_schema, &left), origin_of(r, right_schema, &right)))
             .collect();
-        let kind = join_kind(join.join_type);
         // A right semi join is a left one with its sides swapped.
         let pairs = match join.join_type {
             JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => {
@@ -253,7 +217,9 @@ impl Resolver {
         };
         let traits = JoinTraits { kind, strategy: None, confidence: 1.0 };
         self.joins.extend(edges(&pairs, traits));
-        self.add_implications(&pairs, kind);
+        for (left, right) in &pairs {
+            self.scans.imply(left, right, kind);
+        }
         let both: Vec<Origin> = left.iter().chain(&right).cloned().collect();
         if let (Some(condition), OnConditions::Count) = (&join.filter, self.on_conditions)
             && let Ok(schema) = left_schema.join(right_schema)
@@ -267,50 +233,17 @@ impl Resolver {
         }
     }
 
-    fn add_implications(&mut self, pairs: &[(Origin, Origin)], kind: JoinKind) {
-        let (left_to_right, right_to_left) = match kind {
-            JoinKind::Inner | JoinKind::LeftSemi => (true, true),
-            JoinKind::LeftOuter | JoinKind::LeftAnti => (true, false),
-            JoinKind::RightOuter => (false, true),
-            JoinKind::FullOuter | JoinKind::Existence => (false, false),
-        };
-        for (left, right) in pairs {
-            let (Some(left), Some(right)) = (left.single(), right.single()) else { continue };
-            let left = (left.scan, left.column.column.clone());
-            let right = (right.scan, right.column.column.clone());
-            if left_to_right {
-                self.implications.push(Implication { from: left.clone(), to: right.clone() });
-            }
-            if right_to_left {
-                self.implications.push(Implication { from: right, to: left });
-            }
+    /// A correlated scalar subquery is a left join in the plan. Where its value is compared in a
+    /// filter, rows without a match do not pass: the text's join is an inner one.
+    fn kind_of(&mut self, join: &Join) -> JoinKind {
+        let is_scalar = join.join_type == JoinType::Left
+            && matches!(join.right.as_ref(), LogicalPlan::SubqueryAlias(alias)
+                if alias.alias.table().starts_with("__scalar_sq"));
+        if is_scalar && self.below_filter {
+            return JoinKind::Inner;
         }
-    }
-
-    /// Carries filters over join keys, as engines do that derive constraints.
-    ///
-    /// The planner's own rule does so only for filters above a join; one that a subquery states
-    /// below it stays on its side. A chain of joins is followed to its end.
-    fn infer(&mut self) {
-        for _ in 0..self.implications.len() {
-            let mut found = Vec::new();
-            for Implication { from, to } in &self.implications {
-                if self.scans[to.0].tests(&to.1).is_none()
-                    && let Some(test) = self.scans[from.0].tests(&from.1)
-                {
-                    found.push((to.0, Predicate::Column(to.1.clone(), test)));
-                }
-            }
-            if found.is_empty() {
-                break;
-            }
-            for (scan, predicate) in found {
-                let known = predicate.columns().iter().any(|c| self.scans[scan].tests(c).is_some());
-                if !known {
-                    self.scans[scan].predicates.push(predicate);
-                }
-            }
-        }
+        self.below_filter = false;
+        join_kind(join.join_type)
     }
 
     /// Group keys pass; what the functions give, and grouping ids, is computed.
@@ -332,15 +265,12 @@ impl Resolver {
                 let origin = origin_of(expr, schema, input);
                 let source = origin.single()?;
                 scans.insert(source.scan);
-                let columns = &known.get(source.scan)?.columns;
-                let column = &source.column.column;
-                let kind = columns.iter().find(|(name, _)| name == column).map(|(_, kind)| *kind);
-                Some((column.clone(), kind))
+                let column = source.column.column.clone();
+                let kind = known.kind(source.scan, &column);
+                Some((column, kind))
             });
-            if let [scan] = scans.iter().copied().collect::<Vec<_>>()[..]
-                && let Some(scan) = self.scans.get_mut(scan)
-            {
-                scan.predicates.push(read);
+            if let [scan] = scans.iter().copied().collect::<Vec<_>>()[..] {
+                self.scans.push(scan, read);
             }
         }
     }

@@ -1,65 +1,119 @@
 //! From text to queries that the planner accepts.
 //!
 //! What the planner refuses though lineage does not need it is removed or respelled: `SORT BY` and
-//! its kin, time travel, samples, hints, bare `SEMI` and `ANTI` joins, `= ANY (query)`, `LATERAL
-//! VIEW` (its columns become computed ones). Date arithmetic by function becomes intervals, which
-//! fold to constants. Statements that read tables to write one become the query they read with.
+//! its kin, samples, limits, bare `SEMI` and `ANTI` joins, `= ANY (query)`, `LATERAL VIEW` (its
+//! columns become computed ones). Parameters become calls of a function nobody knows. Date arithmetic
+//! by function becomes intervals, which fold to constants; long chains of `OR` become lists and
+//! balanced trees. Statements that read tables to write one become the query they read with.
 
 use std::ops::ControlFlow;
 
 use datafusion_sql::sqlparser::{
     ast::{
-        BinaryOperator, Delete, Expr, FromTable, FunctionArg, FunctionArgExpr, FunctionArguments,
-        Join, JoinConstraint, JoinOperator, LateralView, Merge, Query, Select, SetExpr, Statement,
-        TableFactor, TableWithJoins, Update, UpdateTableFromKind, VisitMut as _, VisitorMut,
+        BinaryOperator, Delete, Expr, FromTable, Function, FunctionArg, FunctionArgExpr,
+        FunctionArguments, Ident, Join, JoinConstraint, JoinOperator, LateralView, Merge, Query,
+        Select, SelectItem, SetExpr, Statement, TableFactor, TableWithJoins, Update,
+        UpdateTableFromKind, Value, VisitMut as _, VisitorMut,
     },
     dialect::GenericDialect,
     parser::{Parser, ParserError},
     tokenizer::{Token, TokenWithSpan, Tokenizer},
 };
 
-use super::{Dialect, LineageError};
+use super::{
+    Dialect, LineageError, chains,
+    depth::{Depth, MAX_DEPTH},
+    scope::Hints,
+    template, tokens,
+};
 
-/// Parses a text and returns the queries in it; statements that read no table are left out.
-pub(super) fn queries(sql: &str, dialect: Dialect) -> Result<Vec<Query>, LineageError> {
-    let statements = parse(sql, dialect)?;
-    let mut queries: Vec<Query> = statements.into_iter().filter_map(query_of).collect();
-    for query in &mut queries {
-        let _ = query.visit(&mut Respell);
-    }
-    Ok(queries)
+/// The function that stands for a value which the text does not have.
+pub(super) const PARAMETER: &str = "__lakebed_parameter";
+
+/// A text in tokens, fit for the parser.
+pub(super) struct Text {
+    tokens: Vec<TokenWithSpan>,
+    dialect: Dialect,
+    end: (u64, u64),
+    pub(super) depth: Depth,
+    pub(super) hints: Hints,
 }
 
-/// Parses a text into statements, with quoted names in lower case where the dialect folds them.
-pub(super) fn parse(sql: &str, dialect: Dialect) -> Result<Vec<Statement>, LineageError> {
-    let rules = dialect.rules();
-    let mut tokens = Tokenizer::new(&*rules, sql).tokenize_with_location().map_err(|error| {
-        LineageError::Parse {
-            line: error.location.line,
-            column: error.location.column,
-            message: error.message,
+impl Text {
+    /// Reads the tokens of a text.
+    pub(super) fn read(sql: &str, dialect: Dialect) -> Result<Self, LineageError> {
+        let filled = template::replaced(sql);
+        let tokens = Tokenizer::new(&*dialect.token_rules(), &filled)
+            .tokenize_with_location()
+            .map_err(|error| LineageError::Parse {
+                line: error.location.line,
+                column: error.location.column,
+                message: error.message,
+            })?;
+        let depth = Depth::of(&tokens);
+        if !depth.is_bounded() {
+            return Err(LineageError::TooDeep { levels: depth.levels, tokens: depth.tokens });
         }
-    })?;
-    for token in &mut tokens {
-        fold_case(token, dialect);
+        let hints = Hints::read(&tokens);
+        let tokens = tokens::respelled(tokens, dialect);
+        Ok(Self { tokens, dialect, end: end_of(&filled), depth, hints })
     }
-    Parser::new(&*rules)
-        .with_tokens_with_locations(tokens)
-        .parse_statements()
-        .map_err(|error| parse_error(&error, sql))
+
+    /// Parses each statement; one that fails does not take the others with it.
+    pub(super) fn statements(&self) -> (Vec<Statement>, Vec<LineageError>) {
+        let (mut statements, mut failures) = (Vec::new(), Vec::new());
+        for part in self.tokens.split(|token| token.token == Token::SemiColon) {
+            if part.iter().all(|token| matches!(token.token, Token::Whitespace(_) | Token::EOF)) {
+                continue;
+            }
+            match self.parse(part) {
+                Ok(mut parsed) => statements.append(&mut parsed),
+                Err(error) => failures.push(error),
+            }
+        }
+        (statements, failures)
+    }
+
+    /// Parses by the dialect's grammar, else by that of a relative: what an engine accepts is often
+    /// newer than what the parser knows of its dialect.
+    fn parse(&self, part: &[TokenWithSpan]) -> Result<Vec<Statement>, LineageError> {
+        let attempt = |dialect: Dialect| {
+            Parser::new(&*dialect.rules())
+                .with_recursion_limit(4 * MAX_DEPTH)
+                .with_tokens_with_locations(part.to_vec())
+                .parse_statements()
+        };
+        let error = match attempt(self.dialect) {
+            Ok(statements) => return Ok(statements),
+            Err(error) => error,
+        };
+        const RELATIVES: [Dialect; 4] =
+            [Dialect::Generic, Dialect::Databricks, Dialect::DuckDb, Dialect::Snowflake];
+        RELATIVES
+            .into_iter()
+            .filter(|dialect| *dialect != self.dialect)
+            .find_map(|dialect| attempt(dialect).ok())
+            .ok_or_else(|| parse_error(&error, self.end))
+    }
 }
 
-fn fold_case(token: &mut TokenWithSpan, dialect: Dialect) {
-    if let Token::Word(word) = &mut token.token
-        && word.quote_style.is_some()
-        && !dialect.quoted_names_keep_case(&word.value)
-    {
-        word.value = word.value.to_lowercase();
+/// Parses a text into statements.
+pub(super) fn parse(sql: &str, dialect: Dialect) -> Result<Vec<Statement>, LineageError> {
+    let text = Text::read(sql, dialect)?;
+    let (statements, failures) = text.statements();
+    match failures.into_iter().next() {
+        Some(error) => Err(error),
+        None => Ok(statements),
     }
+}
+
+/// Makes a query acceptable to the planner.
+pub(super) fn respell(query: &mut Query) {
+    let _ = query.visit(&mut Respell);
 }
 
 /// The parser puts the position behind its message, except at the end of the text.
-fn parse_error(error: &ParserError, sql: &str) -> LineageError {
+fn parse_error(error: &ParserError, end: (u64, u64)) -> LineageError {
     let text = match error {
         ParserError::TokenizerError(text) | ParserError::ParserError(text) => text.as_str(),
         ParserError::RecursionLimitExceeded => "expressions are nested too deeply",
@@ -68,8 +122,21 @@ fn parse_error(error: &ParserError, sql: &str) -> LineageError {
     let place = place
         .split_once(", Column: ")
         .and_then(|(line, column)| Some((line.parse().ok()?, column.trim().parse().ok()?)));
-    let (line, column) = place.unwrap_or_else(|| end_of(sql));
-    LineageError::Parse { line, column, message: message.to_owned() }
+    let (line, column) = place.unwrap_or(end);
+    LineageError::Parse { line, column, message: redacted(message) }
+}
+
+/// Keeps what the parser expected; what it found may be a constant of the statement.
+fn redacted(message: &str) -> String {
+    let Some((expected, found)) = message.split_once(", found: ") else {
+        return message.chars().filter(|c| !c.is_ascii_digit()).collect();
+    };
+    let is_word = |found: &str| {
+        let letters = found.chars().all(|c| c.is_ascii_alphabetic() || c == '_');
+        letters || found.chars().all(|c| c.is_ascii_punctuation() && !"'\"`$".contains(c))
+    };
+    let found = if is_word(found) { found } else { "a constant or name" };
+    format!("{expected}, found: {found}")
 }
 
 /// The position after the last character, both counts from 1.
@@ -79,7 +146,8 @@ fn end_of(sql: &str) -> (u64, u64) {
     (breaks as u64 + 1, last as u64 + 1)
 }
 
-fn query_of(statement: Statement) -> Option<Query> {
+/// Returns the query that a statement reads tables with.
+pub(super) fn query_of(statement: Statement) -> Option<Query> {
     match statement {
         Statement::Query(query) => Some(*query),
         Statement::Insert(insert) => insert.source.map(|query| *query),
@@ -108,7 +176,23 @@ fn query_of_update(update: Update) -> Query {
     {
         tables.extend(from);
     }
-    select_from(tables, update.selection)
+    let mut query = select_from(tables, update.selection);
+    // Values that are set may be read from elsewhere.
+    let values = update.assignments.into_iter().map(|assignment| assignment.value);
+    let read = values.filter(|value| !matches!(value, Expr::Value(_) | Expr::Identifier(_)));
+    let items: Vec<SelectItem> = read
+        .enumerate()
+        .map(|(index, expr)| SelectItem::ExprWithAlias {
+            expr,
+            alias: Ident::new(format!("__lakebed_set_{index}")),
+        })
+        .collect();
+    if let SetExpr::Select(select) = query.body.as_mut()
+        && !items.is_empty()
+    {
+        select.projection = items;
+    }
+    query
 }
 
 fn query_of_delete(delete: Delete) -> Query {
@@ -141,7 +225,22 @@ struct Respell;
 impl VisitorMut for Respell {
     type Break = ();
 
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        query.limit_clause = None;
+        query.fetch = None;
+        query.locks.clear();
+        query.for_clause = None;
+        query.settings = None;
+        query.format_clause = None;
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        select.optimizer_hints.clear();
+        select.select_modifiers = None;
+        select.top = None;
+        select.into = None;
+        select.value_table_mode = None;
         select.sort_by.clear();
         select.cluster_by.clear();
         select.distribute_by.clear();
@@ -172,7 +271,11 @@ impl VisitorMut for Respell {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if let Some(respelled) = any_as_in(expr).or_else(|| date_function(expr)) {
+        chains::rebuild(expr);
+        name_date_parts(expr);
+        if let Some(respelled) =
+            any_as_in(expr).or_else(|| date_function(expr)).or_else(|| parameter(expr))
+        {
             *expr = respelled;
         }
         ControlFlow::Continue(())
@@ -219,6 +322,74 @@ fn respell_joins(joins: &mut [Join]) {
     }
 }
 
+/// Units of time, which some engines take as bare words where others take names of columns.
+const DATE_PARTS: [&str; 24] = [
+    "year",
+    "years",
+    "yy",
+    "yyyy",
+    "quarter",
+    "quarters",
+    "qq",
+    "month",
+    "months",
+    "mm",
+    "week",
+    "weeks",
+    "day",
+    "days",
+    "dd",
+    "hour",
+    "hours",
+    "minute",
+    "minutes",
+    "second",
+    "seconds",
+    "millisecond",
+    "microsecond",
+    "dayofweek",
+];
+
+/// `datediff(day, a, b)`: the unit is no column.
+fn name_date_parts(expr: &mut Expr) {
+    let Expr::Function(function) = expr else { return };
+    let name = function.name.to_string().to_lowercase();
+    let takes_unit = ["date", "time", "last_day", "trunc"].iter().any(|part| name.contains(part));
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    if !takes_unit || list.args.len() < 2 {
+        return;
+    }
+    for argument in &mut list.args {
+        if let FunctionArg::Unnamed(FunctionArgExpr::Expr(unit)) = argument
+            && let Expr::Identifier(word) = unit
+            && DATE_PARTS.contains(&word.value.to_lowercase().as_str())
+        {
+            *unit = Expr::value(Value::SingleQuotedString(word.value.to_lowercase()));
+        }
+    }
+}
+
+fn parameter(expr: &Expr) -> Option<Expr> {
+    match expr {
+        Expr::Value(value) if matches!(value.value, Value::Placeholder(_)) => {
+            Some(unknown_value(PARAMETER))
+        }
+        _ => None,
+    }
+}
+
+/// A call of a function nobody knows.
+pub(super) fn unknown_value(name: &str) -> Expr {
+    let mut query = fixed_query("SELECT f()");
+    let SetExpr::Select(select) = query.body.as_mut() else { return Expr::value(Value::Null) };
+    match select.projection.pop() {
+        Some(SelectItem::UnnamedExpr(Expr::Function(function))) => {
+            Expr::Function(Function { name: vec![Ident::new(name)].into(), ..function })
+        }
+        _ => Expr::value(Value::Null),
+    }
+}
+
 /// Stands for the columns that a `LATERAL VIEW` computes.
 fn computed_columns(view: &LateralView) -> TableWithJoins {
     let mut columns: Vec<String> =
@@ -239,13 +410,20 @@ fn computed_columns(view: &LateralView) -> TableWithJoins {
 
 #[cfg(test)]
 mod tests {
-    use super::{Dialect, queries};
+    use super::{Dialect, LineageError, Text, parse, query_of, respell};
+
+    fn queries(sql: &str, dialect: Dialect) -> Result<Vec<String>, LineageError> {
+        let text = |statement| {
+            let mut query = query_of(statement)?;
+            respell(&mut query);
+            Some(query.to_string())
+        };
+        Ok(parse(sql, dialect)?.into_iter().filter_map(text).collect())
+    }
 
     #[track_caller]
     fn check(dialect: Dialect, sql: &str, expected: &[&str]) {
-        let found: Vec<String> =
-            queries(sql, dialect).unwrap().iter().map(ToString::to_string).collect();
-        assert_eq!(found, expected);
+        assert_eq!(queries(sql, dialect).unwrap(), expected);
     }
 
     #[test]
@@ -300,6 +478,67 @@ mod tests {
         check(Dialect::Spark, "SHOW TABLES", &[]);
     }
 
+    #[test]
+    fn one_bad_statement_leaves_the_others() {
+        let text = Text::read("SELECT a FROM t; SELECT ) FROM; SELECT b FROM s", Dialect::Spark);
+        let (statements, failures) = text.unwrap().statements();
+        assert_eq!((statements.len(), failures.len()), (2, 1));
+    }
+
+    #[test]
+    fn time_travel_is_removed_wherever_the_dialect_puts_it() {
+        check(
+            Dialect::BigQuery,
+            "SELECT 1 FROM d.o AS x FOR SYSTEM_TIME AS OF TIMESTAMP_SUB(CURRENT_TIMESTAMP(), \
+             INTERVAL 1 HOUR) JOIN d.c y ON x.a = y.a",
+            &["SELECT 1 FROM d.o AS x JOIN d.c y ON x.a = y.a"],
+        );
+        check(
+            Dialect::Databricks,
+            "SELECT 1 FROM d.o VERSION AS OF 10 AS x, d.o@v3 z, d.p TIMESTAMP AS OF '2024-01-01' q",
+            &["SELECT 1 FROM d.o AS x, d.o z, d.p q"],
+        );
+        check(
+            Dialect::Snowflake,
+            "SELECT 1 FROM d.o AT(OFFSET => -60) x JOIN p BEFORE(STATEMENT => 'id') y ON x.a = y.a",
+            &["SELECT 1 FROM d.o x JOIN p y ON x.a = y.a"],
+        );
+        check(
+            Dialect::Trino,
+            "SELECT 1 FROM o FOR VERSION AS OF 123 x JOIN p FOR TIMESTAMP AS OF DATE '2024-01-01' \
+             - INTERVAL '1' DAY y ON x.a = y.a",
+            &["SELECT 1 FROM o x JOIN p y ON x.a = y.a"],
+        );
+    }
+
+    #[test]
+    fn parameters_are_calls_of_a_function_nobody_knows() {
+        let parameter = super::PARAMETER;
+        check(
+            Dialect::Databricks,
+            "SELECT 1 FROM t WHERE a = :p AND b = '${x}' AND c = {{ y }} LIMIT ?",
+            &[&format!(
+                "SELECT 1 FROM t WHERE a = {parameter}() AND b = {parameter}() AND c = {parameter}()"
+            )],
+        );
+        check(
+            Dialect::Postgres,
+            "SELECT 1 FROM t WHERE a = $1 AND b = %(x)s AND c = ?",
+            &[&format!(
+                "SELECT 1 FROM t WHERE a = {parameter}() AND b = {parameter}() AND c = {parameter}()"
+            )],
+        );
+    }
+
+    #[test]
+    fn units_of_date_functions_are_no_columns() {
+        check(
+            Dialect::Snowflake,
+            "SELECT DATEDIFF(day, a, b) FROM t",
+            &["SELECT DATEDIFF('day', a, b) FROM t"],
+        );
+    }
+
     #[track_caller]
     fn check_error(sql: &str, expected: &str) {
         let error = queries(sql, Dialect::Generic).unwrap_err();
@@ -307,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn a_syntax_error_has_its_position() {
+    fn a_syntax_error_has_its_position_and_no_constant() {
         check_error(
             "SELECT a\nFROM t WHERE )",
             "parse SQL at line 2, column 14: Expected: an expression, found: )",
@@ -317,5 +556,9 @@ mod tests {
             "parse SQL at line 2, column 5: Expected: identifier, found: EOF",
         );
         check_error("SELECT 'a", "parse SQL at line 1, column 8: Unterminated string literal");
+        check_error(
+            "SELECT a FROM t WHERE b 'secret'",
+            "parse SQL at line 1, column 25: Expected: end of statement, found: a constant or name",
+        );
     }
 }

@@ -1,8 +1,8 @@
-//! Planning with schemas that grow.
+//! Planning with stub schemas.
 //!
-//! The planner does the scoping: it is asked to plan, and when it misses a column its error lists
-//! what was in scope. The missing column is given to the table in scope that its qualifier names,
-//! or to the only table of unknown schema, and the planner is asked again.
+//! The scope walk says which columns tables of unknown schema must have. Where the planner misses
+//! one more, its error lists what was in scope: the column is given to the table that its qualifier
+//! names, or to the only table of unknown schema, and the planner is asked again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,6 +16,7 @@ use datafusion_sql::{
 use super::{
     LineageError, LineageTier,
     context::{Context, KnownTable, Table, marked_table},
+    error::redacted,
     types,
 };
 use crate::{Catalog, ColumnType};
@@ -31,17 +32,31 @@ pub(super) struct Planned {
     pub(super) tier: LineageTier,
 }
 
-/// Plans a query.
+/// Plans a query; `needed` are columns that tables must have besides those of the catalog.
 ///
-/// Columns of stub tables whose use tells nothing of their type are text; when the planner refuses
-/// that (`abs(x)`), integers and then floats are tried.
-pub(super) fn plan(query: &Query, catalog: &dyn Catalog) -> Result<Planned, LineageError> {
+/// Columns whose use tells nothing of their type are text; when the planner refuses that (`abs(x)`),
+/// integers and then floats are tried.
+pub(super) fn plan(
+    query: &Query,
+    catalog: &dyn Catalog,
+    needed: &BTreeMap<String, Vec<(String, Option<ColumnType>)>>,
+) -> Result<Planned, LineageError> {
     let guesses = types::guess(query);
     let mut failure = None;
     for fallback in [ColumnType::Text, ColumnType::Integer, ColumnType::Float] {
-        match grow(query, catalog, &guesses, fallback) {
+        let typed =
+            |(name, kind): &(String, Option<ColumnType>)| (name.clone(), kind.unwrap_or(fallback));
+        let needed = needed
+            .iter()
+            .map(|(table, columns)| (table.clone(), columns.iter().map(typed).collect()))
+            .collect();
+        match grow(query, catalog, &needed, &guesses, fallback) {
             Err(error @ LineageError::Plan { .. }) => failure = failure.or(Some(error)),
             settled => return settled,
+        }
+        if needed.is_empty() {
+            // Nothing here is of a guessed type.
+            break;
         }
     }
     Err(failure.expect("the loop ends without return only after a failure"))
@@ -50,17 +65,20 @@ pub(super) fn plan(query: &Query, catalog: &dyn Catalog) -> Result<Planned, Line
 fn grow(
     query: &Query,
     catalog: &dyn Catalog,
+    needed: &BTreeMap<String, Vec<(String, ColumnType)>>,
     guesses: &BTreeMap<String, ColumnType>,
     fallback: ColumnType,
 ) -> Result<Planned, LineageError> {
-    let context = Context::new(catalog);
+    let context = Context::new(catalog, needed);
     for _ in 0..MAX_GROWTH {
         let statement = Statement::Query(Box::new(query.clone()));
         let planner = SqlToRel::new_with_options(&context, options());
         let error = match planner.sql_statement_to_plan(statement) {
             Ok(plan) => {
-                let tier = if context.stub_functions.get() || reads_unknown_table(&plan) {
-                    LineageTier::Stubbed
+                let tier = if reads_unknown_table(&plan) {
+                    LineageTier::StubSchemas
+                } else if context.stub_functions.get() {
+                    LineageTier::StubFunctions
                 } else {
                     LineageTier::Resolved
                 };
@@ -72,7 +90,7 @@ fn grow(
             return Err(plan_error(&error));
         };
         let mut tables = context.tables.borrow_mut();
-        let Some(index) = owner(missing, in_scope, &tables)? else {
+        let Some(index) = owner(missing, in_scope, &tables) else {
             return Err(plan_error(&error));
         };
         let name = missing.name.clone();
@@ -112,12 +130,8 @@ fn missing_column(error: &DataFusionError) -> Option<(&Column, &[Column])> {
     }
 }
 
-/// Says which table a missing column belongs to; `None` when no table in scope can have it.
-fn owner(
-    missing: &Column,
-    in_scope: &[Column],
-    tables: &[KnownTable],
-) -> Result<Option<usize>, LineageError> {
+/// Says which table a missing column belongs to; `None` when none in scope can have it, or several.
+fn owner(missing: &Column, in_scope: &[Column], tables: &[KnownTable]) -> Option<usize> {
     let markers = in_scope
         .iter()
         .filter_map(|column| Some((column.relation.as_ref(), marked_table(&column.name)?)))
@@ -134,20 +148,12 @@ fn owner(
     let has_it =
         |index: &usize| tables[*index].columns.iter().any(|(name, _)| *name == missing.name);
     match candidates.iter().copied().collect::<Vec<_>>()[..] {
-        [] => Ok(None),
-        [only] if has_it(&only) => Ok(None),
-        [only] => Ok(Some(only)),
-        _ => {
-            let names: Vec<&str> =
-                candidates.iter().map(|index| tables[*index].name.as_str()).collect();
-            let (column, tables) = (missing.name.clone(), names.join(", "));
-            Err(LineageError::AmbiguousColumn { column, tables })
-        }
+        [only] if !has_it(&only) => Some(only),
+        _ => None,
     }
 }
 
 fn plan_error(error: &DataFusionError) -> LineageError {
     let text = error.strip_backtrace();
-    let message = text.lines().next().unwrap_or_default().to_owned();
-    LineageError::Plan { message }
+    LineageError::Plan { message: redacted(&text) }
 }

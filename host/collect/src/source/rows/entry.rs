@@ -142,6 +142,7 @@ pub(crate) fn joins_of(
             kind,
             strategy,
             planned_strategy: None,
+            hint: None,
             confidence,
         })
     });

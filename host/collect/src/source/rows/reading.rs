@@ -9,7 +9,7 @@ use crate::{
     Catalog, fingerprint,
     lineage::{
         edge,
-        sql::{self, Dialect, LineageError, SqlLineage},
+        sql::{Dialect, LineageError, LineageReader, SqlLineage, SqlText},
     },
     source::{Reading, Statement},
 };
@@ -42,16 +42,21 @@ impl Reader<'_> {
     /// Reads all entries, the oldest first: exports come in any order.
     pub(crate) fn read(&mut self, mut entries: Vec<Entry>) {
         entries.sort_by_key(|entry| (entry.started_at, entry.place));
+        let mut lineage = LineageReader::new(self.catalog);
         for entry in entries {
-            self.read_one(entry);
+            self.read_one(entry, &mut lineage);
         }
     }
 
-    fn read_one(&mut self, entry: Entry) {
+    fn read_one(&mut self, entry: Entry, lineage: &mut LineageReader<'_>) {
         if let Some(left_out) = entry.sql.as_deref().and_then(wording::left_out) {
+            if left_out == LeftOut::Metadata {
+                // It may end a temporary table or a view, or set up one without reading a table.
+                let _ = self.lineage(&entry, lineage);
+            }
             return left_out.count(self.report);
         }
-        let known = match self.known(&entry) {
+        let known = match self.known(&entry, lineage) {
             Ok(known) => known,
             Err(left_out) => return left_out.count(self.report),
         };
@@ -61,11 +66,13 @@ impl Reader<'_> {
         {
             return LeftOut::Metadata.count(self.report);
         }
-        let id = entry.id.unwrap_or_else(|| format!("{}:{}", self.log_name, entry.place));
         let fingerprint = match &entry.sql {
-            Some(sql) => fingerprint::of_sql(sql),
+            Some(sql) => {
+                fingerprint::of_sql_in(sql, self.dialect(&entry).unwrap_or(Dialect::Generic))
+            }
             None => fingerprint::of_lineage(&known.joins, &known.scans),
         };
+        let id = entry.id.unwrap_or_else(|| format!("{}:{}", self.log_name, entry.place));
         let record = QueryRecord {
             id,
             started_at: entry.started_at,
@@ -82,14 +89,12 @@ impl Reader<'_> {
     }
 
     /// Reads the text; where that fails, takes what the export states.
-    fn known(&self, entry: &Entry) -> Result<Known, LeftOut> {
-        let reason = match &entry.sql {
+    fn known(&self, entry: &Entry, lineage: &mut LineageReader<'_>) -> Result<Known, LeftOut> {
+        let reason = match self.lineage(entry, lineage) {
             None => "the history has no text of it".to_owned(),
-            Some(sql) => match self.lineage(sql, entry) {
-                Ok(lineage) => return Ok(with_facts(lineage, entry)),
-                Err(LineageError::NoQuery { .. }) => return Err(LeftOut::System),
-                Err(error) => error.to_string(),
-            },
+            Some(Ok(lineage)) => return Ok(with_facts(lineage, entry)),
+            Some(Err(LineageError::NoQuery { .. })) => return Err(LeftOut::System),
+            Some(Err(error)) => error.to_string(),
         };
         let Stated { joins, filters, losses } = &entry.stated;
         if entry.tables.is_empty() && joins.is_empty() && filters.is_empty() {
@@ -107,9 +112,20 @@ impl Reader<'_> {
         Ok(Known { joins: joins.clone(), scans, confidence, reading })
     }
 
-    fn lineage(&self, text: &str, entry: &Entry) -> Result<SqlLineage, LineageError> {
-        let dialect = Dialect::parse(entry.dialect.as_deref().unwrap_or(self.dialect))?;
-        sql::lineage(text, dialect, self.catalog)
+    /// Reads the text in its session at its time; `None` where there is none.
+    fn lineage(
+        &self,
+        entry: &Entry,
+        lineage: &mut LineageReader<'_>,
+    ) -> Option<Result<SqlLineage, LineageError>> {
+        let sql = entry.sql.as_deref()?;
+        let session = entry.session.as_deref();
+        let read = |dialect| lineage.read(&SqlText { sql, dialect, session, at: entry.started_at });
+        Some(self.dialect(entry).and_then(read))
+    }
+
+    fn dialect(&self, entry: &Entry) -> Result<Dialect, LineageError> {
+        Dialect::parse(entry.dialect.as_deref().unwrap_or(self.dialect))
     }
 }
 
@@ -144,7 +160,11 @@ fn with_facts(lineage: SqlLineage, entry: &Entry) -> Known {
     if let [only] = scans.as_mut_slice() {
         set_facts(only, &entry.total);
     }
-    Known { joins, scans, confidence: lineage.confidence, reading: Reading::Full }
+    let reading = match lineage.losses {
+        losses if losses.is_empty() => Reading::Full,
+        losses => Reading::Partial { losses },
+    };
+    Known { joins, scans, confidence: lineage.confidence, reading }
 }
 
 fn set_facts(scan: &mut ScanUse, facts: &TableFacts) {

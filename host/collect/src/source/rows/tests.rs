@@ -153,3 +153,34 @@ fn plain_rows_know_states_namespaces_and_statements_of_ours() {
     let skipped = workload.report.skipped;
     assert_eq!((skipped.system, skipped.failed, skipped.cached), (3, 1, 1));
 }
+
+/// Peer case datahub#7102: a temporary table is what its own session made of it.
+#[test]
+fn datahub_7102_temporary_tables_are_scoped_by_session_and_time() {
+    let statements = [
+        ("s1", "CREATE TEMP TABLE tmp AS SELECT id AS k FROM src"),
+        ("s2", "CREATE TEMP TABLE tmp AS SELECT x AS k FROM other"),
+        ("s1", "SELECT 1 FROM tmp JOIN dim ON tmp.k = dim.k"),
+    ];
+    let rows = |session: bool| -> Vec<String> {
+        let row = |(ts, (name, sql)): (usize, &(&str, &str))| {
+            let session = if session { format!("\"session\":\"{name}\",") } else { String::new() };
+            format!(
+                "{{{session}\"ts\":{ts},\"dialect\":\"postgres\",\"id\":\"{ts}\",\"sql\":\"{sql}\"}}"
+            )
+        };
+        statements.iter().enumerate().map(row).collect()
+    };
+    let edges = |rows: &[String]| -> Vec<String> {
+        let workload = read_text("a", &rows.join("\n"), None).unwrap();
+        let joins = workload.records.iter().flat_map(|record| &record.joins);
+        joins.map(|join| format!("{} {} {:?}", join.left, join.right, join.pairs)).collect()
+    };
+    let expected = ["dim src [(\"k\", \"id\")]"];
+    assert_eq!(edges(&rows(true)), expected);
+    // An export lists the newest statement first; time counts, not place.
+    let newest_first: Vec<String> = rows(true).into_iter().rev().collect();
+    assert_eq!(edges(&newest_first), expected);
+    // Without sessions nothing links the statements.
+    assert_eq!(edges(&rows(false)), ["dim tmp [(\"k\", \"k\")]"]);
+}
