@@ -30,9 +30,9 @@ use crate::{Catalog, CollectError, lineage::sql::Dialect};
 
 /// Reads one format of query log.
 ///
-/// Implementers must read line by line in one pass, must give every statement that is anybody's
-/// workload to the sink exactly once, and must count what they leave out. They must not sort,
-/// deduplicate or shorten table names: [`collect`](fn@crate::collect) does, across logs.
+/// Implementers must give every statement that is anybody's workload to the sink exactly once, and
+/// must count what they leave out. They must not deduplicate or shorten table names:
+/// [`collect`](fn@crate::collect) does, across logs, and it orders what they give.
 pub trait LogSource: Send + Sync + std::fmt::Debug {
     /// Returns the name that `--format` takes and that records carry.
     fn name(&self) -> &'static str;

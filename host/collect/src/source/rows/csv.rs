@@ -9,7 +9,10 @@ use std::{
     ops::ControlFlow,
 };
 
-use super::{Damage, Row, form::Sink};
+use super::{
+    Damage, Row,
+    form::{Extent, Sink},
+};
 use crate::{
     CollectError,
     source::{
@@ -32,14 +35,18 @@ struct Table {
 }
 
 /// Returns the names in the header.
-pub(super) fn header(log: &LogPath) -> Result<BTreeSet<String>, CollectError> {
-    let table = Table::open(log)?;
+pub(super) fn header(log: &LogPath, extent: Extent) -> Result<BTreeSet<String>, CollectError> {
+    let table = Table::open(log, extent)?;
     Ok(table.header.into_iter().filter(|name| !name.is_empty()).collect())
 }
 
 /// Reads the records behind the header.
-pub(super) fn each(log: &LogPath, sink: &mut Sink<'_>) -> Result<Damage, CollectError> {
-    let mut table = Table::open(log)?;
+pub(super) fn each(
+    log: &LogPath,
+    extent: Extent,
+    sink: &mut Sink<'_>,
+) -> Result<Damage, CollectError> {
+    let mut table = Table::open(log, extent)?;
     let mut damage = Damage::default();
     while table.more()? {
         let (place, line) = (table.pending[0].0, &table.pending[0].1);
@@ -64,9 +71,9 @@ pub(super) fn each(log: &LogPath, sink: &mut Sink<'_>) -> Result<Damage, Collect
 }
 
 impl Table {
-    fn open(log: &LogPath) -> Result<Self, CollectError> {
+    fn open(log: &LogPath, extent: Extent) -> Result<Self, CollectError> {
         let mut table = Self {
-            lines: Lines::open(log),
+            lines: extent.open(log),
             number: 0,
             pending: VecDeque::new(),
             delimiter: b',',

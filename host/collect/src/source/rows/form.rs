@@ -3,7 +3,10 @@
 use std::{collections::BTreeSet, ops::ControlFlow};
 
 use super::{Row, csv, json, parquet};
-use crate::{CollectError, source::LogPath};
+use crate::{
+    CollectError,
+    source::{LogPath, lines::Lines},
+};
 
 /// How an export writes its rows down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,15 +62,42 @@ impl Form {
     }
 }
 
+/// What a log's lines are opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// To be told by their beginning.
+    Head,
+    /// To be read.
+    All,
+}
+
+impl Extent {
+    /// Opens a log's lines: the only place where rows do.
+    pub(super) fn open(self, log: &LogPath) -> Lines {
+        match self {
+            Self::Head | Self::All => Lines::open(log),
+        }
+    }
+}
+
 /// Gives every row of a log to the sink, in the log's order.
 ///
 /// # Errors
 /// Fails when the log cannot be opened, decompressed or read as this form at all.
 pub(crate) fn each(form: Form, log: &LogPath, sink: &mut Sink<'_>) -> Result<Damage, CollectError> {
+    read(form, log, Extent::All, sink)
+}
+
+fn read(
+    form: Form,
+    log: &LogPath,
+    extent: Extent,
+    sink: &mut Sink<'_>,
+) -> Result<Damage, CollectError> {
     match form {
-        Form::JsonLines => json::each_line(log, sink),
-        Form::JsonDocument => json::each_element(log, sink),
-        Form::Csv => csv::each(log, sink),
+        Form::JsonLines => json::each_line(log, extent, sink),
+        Form::JsonDocument => json::each_element(log, extent, sink),
+        Form::Csv => csv::each(log, extent, sink),
         Form::Parquet => parquet::each(log, sink),
     }
 }
@@ -81,13 +111,13 @@ const HEAD_ROWS: usize = 20;
 /// Fails as [`each`] does.
 pub(crate) fn names(form: Form, log: &LogPath) -> Result<BTreeSet<String>, CollectError> {
     match form {
-        Form::Csv => return csv::header(log),
+        Form::Csv => return csv::header(log, Extent::Head),
         Form::Parquet => return parquet::columns(log),
         Form::JsonLines | Form::JsonDocument => {}
     }
     let mut names = BTreeSet::new();
     let mut rows = 0;
-    each(form, log, &mut |row| {
+    read(form, log, Extent::Head, &mut |row| {
         names.extend(row.names().map(ToOwned::to_owned));
         rows += 1;
         if rows < HEAD_ROWS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }

@@ -7,13 +7,14 @@ use std::{fmt, io::BufReader, ops::ControlFlow};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::{Damage, Row, form::Sink, stream::Stream};
+use super::{
+    Damage, Row,
+    form::{Extent, Sink},
+    stream::Stream,
+};
 use crate::{
     CollectError,
-    source::{
-        LogPath,
-        lines::{Line, Lines},
-    },
+    source::{LogPath, lines::Line},
 };
 
 /// Members under which tools print the rows: Athena's and Databricks' commands, Trino's Kafka
@@ -22,8 +23,12 @@ const WRAPPERS: [&str; 6] =
     ["queryexecutions", "queryexecution", "queries", "res", "eventpayload", "events"];
 
 /// Reads one value a line; a line that is no JSON is counted, the others are read.
-pub(super) fn each_line(log: &LogPath, sink: &mut Sink<'_>) -> Result<Damage, CollectError> {
-    let mut lines = Lines::open(log);
+pub(super) fn each_line(
+    log: &LogPath,
+    extent: Extent,
+    sink: &mut Sink<'_>,
+) -> Result<Damage, CollectError> {
+    let mut lines = extent.open(log);
     let mut damage = Damage::default();
     let mut number = 0;
     while let Some(line) = lines.next_line()? {
@@ -74,8 +79,12 @@ fn value_of(text: &[u8], number: u64, sink: &mut Sink<'_>) -> Parsed {
 ///
 /// Behind a value that is no JSON no parser finds its way, but tools that print arrays put one row
 /// on a line: from the damaged line on, lines that hold an object are rows.
-pub(super) fn each_element(log: &LogPath, sink: &mut Sink<'_>) -> Result<Damage, CollectError> {
-    let mut stream = Stream::open(log);
+pub(super) fn each_element(
+    log: &LogPath,
+    extent: Extent,
+    sink: &mut Sink<'_>,
+) -> Result<Damage, CollectError> {
+    let mut stream = Stream::open(log, extent);
     let mut damage = Damage::default();
     let damaged_line = {
         let mut parser = serde_json::Deserializer::from_reader(BufReader::new(&mut stream));
@@ -114,15 +123,20 @@ pub(super) fn each_element(log: &LogPath, sink: &mut Sink<'_>) -> Result<Damage,
             let line = error.line() as u64;
             tracing::debug!(log = %log.root.display(), line, "no JSON");
             damage.malformed += 1;
-            damage.truncated |= !resume(log, line, sink)?;
+            damage.truncated |= !resume(log, extent, line, sink)?;
         }
     }
     Ok(damage)
 }
 
 /// Reads the rows of the lines after a damaged one; tells whether there are any.
-fn resume(log: &LogPath, after: u64, sink: &mut Sink<'_>) -> Result<bool, CollectError> {
-    let mut lines = Lines::open(log);
+fn resume(
+    log: &LogPath,
+    extent: Extent,
+    after: u64,
+    sink: &mut Sink<'_>,
+) -> Result<bool, CollectError> {
+    let mut lines = extent.open(log);
     let (mut number, mut found) = (0, false);
     while let Some(Line::Whole(line) | Line::Unfinished(line)) = lines.next_line()? {
         number += 1;

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 
+use super::form::Extent;
 use crate::{
     CollectError,
     source::{
@@ -19,8 +20,8 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    pub(super) fn open(log: &LogPath) -> Self {
-        Self { lines: Lines::open(log), line: Vec::new(), at: 0, failure: None }
+    pub(super) fn open(log: &LogPath, extent: Extent) -> Self {
+        Self { lines: extent.open(log), line: Vec::new(), at: 0, failure: None }
     }
 
     /// Tells whether a compressed part ended in the middle.
