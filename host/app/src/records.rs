@@ -80,17 +80,17 @@ pub struct OwnStatement<'s> {
 }
 
 /// Keeps a statement of our own engine, when the lake is a folder and its history is not switched off.
-pub async fn keep_statement(pipeline: &Pipeline, mut statement: OwnStatement<'_>) {
+pub async fn keep_statement(pipeline: &Pipeline, statement: OwnStatement<'_>) {
     let redacted;
-    match pipeline.config.lake.history {
+    let statement = match pipeline.config.lake.history {
         OwnHistory::Off => return,
-        OwnHistory::Full => {}
+        OwnHistory::Full => statement,
         OwnHistory::Redacted => {
             // A text whose constants nobody can tell apart is not kept.
             redacted = redacted_text(statement.sql, Some(Dialect::Spark)).unwrap_or_default();
-            statement.sql = &redacted;
+            OwnStatement { sql: &redacted, ..statement }
         }
-    }
+    };
     keep(pipeline, RecordTable::Statements, statement_batch(&statement)).await;
 }
 
