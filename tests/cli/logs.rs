@@ -20,7 +20,7 @@ fn missing_log_is_an_error_of_the_input() {
     insta::assert_snapshot!(graph(folder.path(), "nothing", &[]).failure(), @r"
     exit code 2
     error: failed to read log `nothing`: no such file or folder
-    help: give the path of a Spark event log (file or eventlog_v2_… folder) or a JSON lines file
+    help: give the path of a Spark event log (file or eventlog_v2_… folder), or of an exported query history
     ");
 }
 
@@ -35,7 +35,7 @@ fn error_is_also_a_document_when_json_is_asked_for() {
             "code": "invalid_input",
             "message": "failed to read log `nothing`: no such file or folder",
             "causes": [],
-            "remedy": "give the path of a Spark event log (file or eventlog_v2_… folder) or a JSON lines file",
+            "remedy": "give the path of a Spark event log (file or eventlog_v2_… folder), or of an exported query history",
         }})
     );
 }
@@ -104,12 +104,12 @@ fn file_of_no_known_format_is_refused_with_its_first_line() {
     fs::write(folder.path().join("a.csv"), "a,b\n1,2\n").unwrap();
     insta::assert_snapshot!(graph(folder.path(), "a.csv", &[]).failure(), @r"
     exit code 2
-    error: failed to recognize log `a.csv`: its first line `a,b` belongs to no known format (spark-event-log, jsonl)
+    error: failed to recognize log `a.csv`: its first line `a,b` belongs to no known format (spark-event-log, databricks, snowflake, snowflake-pruning, trino, openlineage, athena, bigquery, redshift, duckdb, lakebed, jsonl, csv)
     help: see `lakebed collect --help` for the formats that are read
     ");
-    insta::assert_snapshot!(graph(folder.path(), "a.csv", &["--format", "csv"]).failure(), @r"
+    insta::assert_snapshot!(graph(folder.path(), "a.csv", &["--format", "excel"]).failure(), @r"
     exit code 2
-    error: failed to read logs as `csv`: unknown format, expected one of spark-event-log, jsonl
+    error: failed to read logs as `excel`: unknown format, expected one of spark-event-log, databricks, snowflake, snowflake-pruning, trino, openlineage, athena, bigquery, redshift, duckdb, lakebed, jsonl, csv
     help: see `lakebed collect --help` for the formats that are read
     ");
 }

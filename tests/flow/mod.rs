@@ -4,7 +4,9 @@ mod apply;
 mod demo;
 mod graph;
 mod history;
+mod own_history;
 mod plan;
+mod privacy;
 mod records;
 
 use serde_json::Value;

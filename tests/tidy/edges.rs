@@ -55,7 +55,11 @@ const HEAVY: [Heavy; 15] = [
     Heavy { package: "datafusion", only: &["lake"], why: ENGINE },
     Heavy { package: "datafusion-spark", only: &["lake"], why: ENGINE },
     Heavy { package: "object_store*", only: &["lake"], why: ENGINE },
-    Heavy { package: "parquet*", only: &["lake"], why: ENGINE },
+    Heavy {
+        package: "parquet*",
+        only: &["lake", "collect"],
+        why: "`lake` reads and writes tables, `collect` reads exports of query histories",
+    },
     Heavy {
         package: "datafusion-*",
         only: &["collect"],
@@ -258,7 +262,7 @@ mod tests {
         );
         check(
             &check_heavy(&[manifest("tests", "[dev-dependencies]\nparquet = \"1\"\n")]),
-            &["host/tests/Cargo.toml:2: `parquet` belongs to `lake` alone"],
+            &["host/tests/Cargo.toml:2: `parquet` belongs to `lake`, `collect` alone"],
         );
         check(
             &check_heavy(&[manifest("lake", "[dependencies]\ndatafusion-sql = \"1\"\n")]),

@@ -55,6 +55,21 @@ pub struct LakeSection {
     /// A folder, or its URL, whose subfolders with a `_delta_log` are tables; our records go to
     /// `_lakebed/` in it.
     pub folder: Option<PathBuf>,
+    /// What is kept there of the statements that `lakebed sql` runs.
+    pub history: OwnHistory,
+}
+
+/// What Lakebed keeps of the statements that its own engine runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OwnHistory {
+    /// The statements as they were written.
+    #[default]
+    Full,
+    /// The statements without constants.
+    Redacted,
+    /// Nothing.
+    Off,
 }
 
 /// `[plugins]`: the name of a shipped plugin, or a path to a component.

@@ -247,8 +247,11 @@ fn report() -> (Remedy, String) {
 fn collect_help(error: &CollectError) -> String {
     match error {
         CollectError::MissingLog { .. } => {
-            "give the path of a Spark event log (file or eventlog_v2_… folder) or a JSON lines file"
+            "give the path of a Spark event log (file or eventlog_v2_… folder), or of an exported query history"
                 .to_owned()
+        }
+        CollectError::MissingColumn { .. } => {
+            "export that column too; examples/query-history/README.md has the query for each product".to_owned()
         }
         _ => "see `lakebed collect --help` for the formats that are read".to_owned(),
     }

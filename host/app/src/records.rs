@@ -1,9 +1,9 @@
-//! Lakebed's own records: history, plans and drift, kept as Delta tables under `_lakebed/` of the
+//! Lakebed's own records: history, plans, drift, and the statements of its own engine, kept as Delta tables under `_lakebed/` of the
 //! lake's folder.
 //!
 //! A record that cannot be kept is a warning: the work it tells of is done.
 
-use std::{path::Path, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use arrow::{
     array::{
@@ -13,12 +13,14 @@ use arrow::{
     datatypes::{DataType, Field, Schema, TimeUnit},
     error::ArrowError,
 };
+use lakebed_collect::{lineage::sql::Dialect, redacted_text};
 use lakebed_graph::DriftReport;
-use lakebed_lake::RecordTable;
-use lakebed_model::Workload;
+use lakebed_lake::{RecordTable, ScanCost};
+use lakebed_model::{Instant, Workload};
 use lakebed_plan::LayoutPlan;
 
 use crate::{
+    config::OwnHistory,
     error::Error,
     pipeline::Pipeline,
     view::{PlanView, RecordView},
@@ -54,6 +56,42 @@ pub async fn keep_plan(pipeline: &Pipeline, plan: &LayoutPlan) {
 /// Keeps a measurement, when the lake is a folder.
 pub async fn keep_drift(pipeline: &Pipeline, report: &DriftReport) {
     keep(pipeline, RecordTable::Drift, drift_batch(pipeline, report)).await;
+}
+
+/// One statement that our own engine ran.
+#[derive(Debug)]
+pub struct OwnStatement<'s> {
+    /// Its text.
+    pub sql: &'s str,
+    /// What it does: `SELECT`, `INSERT`, `CREATE TABLE AS` or `DELETE`.
+    pub kind: &'static str,
+    /// Unique in the lake.
+    pub id: String,
+    /// When it started.
+    pub started_at: Instant,
+    /// Wall time.
+    pub duration_ms: u64,
+    /// Whether it came to its end.
+    pub finished: bool,
+    /// What its scans read, where that is measured.
+    pub cost: Option<ScanCost>,
+    /// The tables it opened, each with the version it saw.
+    pub versions: BTreeMap<String, u64>,
+}
+
+/// Keeps a statement of our own engine, when the lake is a folder and its history is not switched off.
+pub async fn keep_statement(pipeline: &Pipeline, statement: OwnStatement<'_>) {
+    let redacted;
+    let statement = match pipeline.config.lake.history {
+        OwnHistory::Off => return,
+        OwnHistory::Full => statement,
+        OwnHistory::Redacted => {
+            // A text whose constants nobody can tell apart is not kept.
+            redacted = redacted_text(statement.sql, Some(Dialect::Spark)).unwrap_or_default();
+            OwnStatement { sql: &redacted, ..statement }
+        }
+    };
+    keep(pipeline, RecordTable::Statements, statement_batch(&statement)).await;
 }
 
 /// Shows a plan with the formulas that made it.
@@ -122,6 +160,41 @@ fn drift_batch(pipeline: &Pipeline, report: &DriftReport) -> Result<RecordBatch,
         Arc::new(StringArray::from(vec![names.join("; ")])),
     ];
     RecordBatch::try_new(Arc::new(schema), columns)
+}
+
+/// One row; versions as JSON text. `origin` is whose statement it is: people's, not ours.
+fn statement_batch(statement: &OwnStatement<'_>) -> Result<RecordBatch, ArrowError> {
+    let versions = serde_json::to_string(&statement.versions)
+        .map_err(|error| ArrowError::ExternalError(Box::new(error)))?;
+    let text = |text: &str| Arc::new(StringArray::from(vec![text])) as ArrayRef;
+    let number = |number: Option<u64>| {
+        let number = number.and_then(|number| i64::try_from(number).ok());
+        Arc::new(Int64Array::from(vec![number])) as ArrayRef
+    };
+    let started = vec![statement.started_at.epoch_ms() * 1_000];
+    let started = TimestampMicrosecondArray::from(started).with_timezone("UTC");
+    let cost = statement.cost;
+    let columns: Vec<(Field, ArrayRef)> = vec![
+        (Field::new("id", DataType::Utf8, true), text(&statement.id)),
+        (instant("started_at"), Arc::new(started)),
+        (Field::new("sql", DataType::Utf8, true), text(statement.sql)),
+        (Field::new("kind", DataType::Utf8, true), text(statement.kind)),
+        (
+            Field::new("status", DataType::Utf8, true),
+            text(if statement.finished { "finished" } else { "failed" }),
+        ),
+        (Field::new("duration_ms", DataType::Int64, true), number(Some(statement.duration_ms))),
+        (Field::new("files_read", DataType::Int64, true), number(cost.map(|cost| cost.files_read))),
+        (
+            Field::new("files_total", DataType::Int64, true),
+            number(cost.map(|cost| cost.files_total)),
+        ),
+        (Field::new("bytes_read", DataType::Int64, true), number(cost.map(|cost| cost.bytes_read))),
+        (Field::new("table_versions", DataType::Utf8, true), text(&versions)),
+        (Field::new("origin", DataType::Utf8, true), text("user")),
+    ];
+    let (fields, columns): (Vec<Field>, Vec<ArrayRef>) = columns.into_iter().unzip();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
 }
 
 /// One row per statement; joins and scans as JSON text.

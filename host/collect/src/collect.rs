@@ -8,7 +8,7 @@ use std::{
 use lakebed_model::{ParseReport, Workload};
 
 use crate::{
-    Catalog, CollectError, names,
+    Catalog, CollectError, names, redact,
     source::{ALL_SOURCES, LogHead, LogPath, LogSource, Reading, Statement, discover},
     window,
 };
@@ -21,6 +21,8 @@ pub struct CollectOptions {
     /// Keeps the statements that started within this many milliseconds before the newest one;
     /// `None` keeps all.
     pub window_ms: Option<u64>,
+    /// Leaves constants and names of people out of the records.
+    pub redact: bool,
 }
 
 /// Reads logs and folders of logs into one workload.
@@ -51,6 +53,9 @@ pub fn collect(
         (a.record.started_at, &a.record.id).cmp(&(b.record.started_at, &b.record.id))
     });
     names::shorten(&mut statements);
+    if options.redact {
+        statements.iter_mut().for_each(|statement| redact::record(&mut statement.record));
+    }
     let window = window::span(&statements);
     for statement in &statements {
         count(&statement.reading, &mut report);
@@ -141,7 +146,7 @@ fn recognized(
 fn unrecognized(log: &LogPath) -> Result<CollectError, CollectError> {
     Ok(CollectError::UnrecognizedLog {
         path: log.root.clone(),
-        first_line: LogHead::of(log)?.first_line.chars().take(60).collect(),
+        first_line: redact::glimpse(&LogHead::of(log)?.first_line, 60),
         known: known_formats(),
     })
 }
@@ -172,6 +177,6 @@ fn count(reading: &Reading, report: &mut ParseReport) {
         }
     };
     for reason in reasons {
-        *report.reasons.entry(reason.clone()).or_default() += 1;
+        *report.reasons.entry(redact::reason(reason)).or_default() += 1;
     }
 }

@@ -53,6 +53,18 @@ pub enum CollectError {
         /// What the log holds instead, with counts.
         events: BTreeMap<String, u64>,
     },
+    /// An export lacks a column without which none of its rows can be read.
+    #[error("read log `{}` as `{format}`: it has no column `{column}`, only {found}", path.display())]
+    MissingColumn {
+        /// The file.
+        path: PathBuf,
+        /// The format's name.
+        format: &'static str,
+        /// The column, or the columns of which one is needed.
+        column: String,
+        /// The columns it has.
+        found: String,
+    },
     /// A log is compressed in a way that is not read yet.
     #[error(
         "read log `{}`: it is compressed with {codec}, expected plain text, zstd or gzip",

@@ -19,6 +19,7 @@ pub mod lineage;
 mod names;
 #[cfg(test)]
 mod plan_tests;
+mod redact;
 pub mod source;
 #[cfg(test)]
 mod tests;
@@ -29,4 +30,5 @@ pub use catalog::{Catalog, ColumnType, EmptyCatalog};
 pub use collect::{CollectOptions, collect};
 pub use error::CollectError;
 pub use fingerprint::{of_sql as fingerprint, of_sql_in as fingerprint_in, redacted};
+pub use redact::text as redacted_text;
 pub use source::{ALL_SOURCES, LogHead, LogPath, LogSource, Reading, Statement};

@@ -13,7 +13,7 @@ use crate::{
     lineage::sql::{Dialect, lineage},
 };
 
-const ALL: CollectOptions = CollectOptions { format: None, window_ms: None };
+const ALL: CollectOptions = CollectOptions { format: None, window_ms: None, redact: false };
 
 fn log(path: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(path)
@@ -43,6 +43,10 @@ fn edges(workload: &Workload) -> String {
         let _ = writeln!(text, "{edge}: {}", how.join(", "));
     }
     text
+}
+
+fn known() -> String {
+    crate::ALL_SOURCES.iter().map(|source| source.name()).collect::<Vec<_>>().join(", ")
 }
 
 #[track_caller]
@@ -244,7 +248,7 @@ fn a_window_keeps_the_newest_statements_in_order() {
 
 #[test]
 fn errors_say_what_and_where() {
-    let known = "spark-event-log, jsonl";
+    let known = known();
     check_error(&[log("no/such/log")], &ALL, "read log `no/such/log`: no such file or folder");
     check_error(
         &[log("tests/data/logs/empty_eventlog")],
@@ -263,11 +267,11 @@ fn errors_say_what_and_where() {
              belongs to no known format ({known})"
         ),
     );
-    let options = CollectOptions { format: Some("csv".to_owned()), ..ALL };
+    let options = CollectOptions { format: Some("excel".to_owned()), ..ALL };
     check_error(
         &[log("clippy.toml")],
         &options,
-        &format!("read logs as `csv`: unknown format, expected one of {known}"),
+        &format!("read logs as `excel`: unknown format, expected one of {known}"),
     );
 }
 
@@ -281,8 +285,9 @@ fn a_folder_without_a_log_is_an_error() {
         error.to_string(),
         format!(
             "find a log in folder `{}`: none of its 2 files is a log of a known format \
-             (spark-event-log, jsonl)",
-            folder.path().display()
+             ({})",
+            folder.path().display(),
+            known()
         )
     );
 }

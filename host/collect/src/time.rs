@@ -23,12 +23,73 @@ pub(crate) fn parse_micros(text: &str) -> Option<i64> {
     Some(midnight + clock_micros(clock)? - offset_micros(zone.trim())?)
 }
 
-/// Parses an RFC 3339 instant, or a count of milliseconds, into milliseconds since the epoch.
-pub(crate) fn parse_epoch_ms(text: &str) -> Option<i64> {
-    if let Ok(ms) = text.trim().parse() {
-        return Some(ms);
-    }
-    parse_micros(text).map(|micros| micros.div_euclid(1_000))
+/// Parses an instant as the tools of databases print it, into milliseconds since the epoch: what
+/// [`parse_micros`] reads, with a zone's name for UTC too, and `Wed, 01 May 2024 03:00:00 -0700`.
+pub(crate) fn parse_ms(text: &str) -> Option<i64> {
+    let micros = parse_micros(text).or_else(|| mail_micros(text.trim()))?;
+    Some(micros.div_euclid(1_000))
+}
+
+/// RFC 2822 §3.3, which Snowflake's sessions print by default.
+fn mail_micros(text: &str) -> Option<i64> {
+    let (_, rest) = text.split_once(", ")?;
+    let mut words = rest.split_whitespace();
+    let day = words.next()?;
+    let month = words.next()?.to_ascii_lowercase();
+    let months =
+        ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+    let month = months.iter().position(|name| *name == month)? + 1;
+    let year = words.next()?;
+    let (clock, zone) = (words.next()?, words.next().unwrap_or_default());
+    parse_micros(&format!("{year:0>4}-{month:02}-{day:0>2}T{clock}{zone}"))
+}
+
+/// Parses a duration with its unit, `PT1M2.5S` (ISO 8601) or `2.50s`, into milliseconds.
+pub(crate) fn parse_duration_ms(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let ms = match text.strip_prefix("PT") {
+        Some(parts) => {
+            let mut ms = 0.0;
+            let mut rest = parts;
+            while !rest.is_empty() {
+                let end = rest.find(|c: char| c.is_ascii_alphabetic())?;
+                let unit = match &rest[end..=end] {
+                    "H" => 3_600_000.0,
+                    "M" => 60_000.0,
+                    "S" => 1_000.0,
+                    _ => return None,
+                };
+                ms += rest[..end].parse::<f64>().ok()? * unit;
+                rest = &rest[end + 1..];
+            }
+            ms
+        }
+        None => {
+            let end = text.find(|c: char| c.is_ascii_alphabetic())?;
+            let unit = match &text[end..] {
+                "ns" => 1e-6,
+                "us" => 1e-3,
+                "ms" => 1.0,
+                "s" => 1e3,
+                "m" => 6e4,
+                "h" => 3.6e6,
+                "d" => 8.64e7,
+                _ => return None,
+            };
+            text[..end].trim().parse::<f64>().ok()? * unit
+        }
+    };
+    whole_ms(ms)
+}
+
+/// Rounds milliseconds to whole ones; negative durations are refused.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "`as` saturates, and negative durations are refused"
+)]
+pub(crate) fn whole_ms(ms: f64) -> Option<u64> {
+    (ms >= 0.0).then(|| ms.round() as u64)
 }
 
 fn clock_micros(text: &str) -> Option<i64> {
@@ -58,7 +119,7 @@ fn fraction_micros(digits: &str) -> Option<i64> {
 }
 
 fn offset_micros(zone: &str) -> Option<i64> {
-    if zone.is_empty() || zone.eq_ignore_ascii_case("z") {
+    if ["", "z", "utc", "gmt"].iter().any(|name| zone.eq_ignore_ascii_case(name)) {
         return Some(0);
     }
     let sign = match zone.as_bytes()[0] {
@@ -81,11 +142,11 @@ fn bounded(digits: &str, limit: i64) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{parse_epoch_ms, parse_micros};
+    use super::{parse_duration_ms, parse_micros, parse_ms};
 
     #[track_caller]
     fn check(text: &str, expected_ms: Option<i64>) {
-        assert_eq!(parse_epoch_ms(text), expected_ms, "{text}");
+        assert_eq!(parse_ms(text), expected_ms, "{text}");
     }
 
     #[test]
@@ -94,7 +155,6 @@ mod tests {
         check("2000-02-29T12:34:56.789Z", Some(951_827_696_789));
         check("2000-02-29T13:34:56.789+01:00", Some(951_827_696_789));
         check("2000-02-29 07:04:56.789-0530", Some(951_827_696_789));
-        check("951827696789", Some(951_827_696_789));
         check("1970-01-02", Some(86_400_000));
     }
 
@@ -105,5 +165,37 @@ mod tests {
             check(text, None);
         }
         assert_eq!(parse_micros("2000-01-01T00:00:00+x"), None);
+    }
+
+    #[test]
+    fn instants_of_other_tools_are_read() {
+        for text in [
+            "2024-05-01 10:00:00 UTC",
+            "2024-05-01 03:00:00.000 -0700",
+            "2024-05-01 10:00:00+00",
+            "Wed, 01 May 2024 03:00:00 -0700",
+            "Wed, 1 May 2024 10:00:00 GMT",
+        ] {
+            assert_eq!(parse_ms(text), Some(1_714_557_600_000), "{text}");
+        }
+        for text in ["951827696789", "Wed, 01 Mai 2024 03:00:00 -0700", "2024-05-01 10:00:00 PST"] {
+            assert_eq!(parse_ms(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn durations_carry_their_unit() {
+        for (text, expected) in [
+            ("PT1M2.5S", Some(62_500)),
+            ("PT2H", Some(7_200_000)),
+            ("2.50s", Some(2_500)),
+            ("1.25m", Some(75_000)),
+            ("850ms", Some(850)),
+            ("PT1X", None),
+            ("PT-1S", None),
+            ("fast", None),
+        ] {
+            assert_eq!(parse_duration_ms(text), expected, "{text}");
+        }
     }
 }

@@ -16,6 +16,8 @@ pub enum RecordTable {
     Plans,
     /// Drift measurements.
     Drift,
+    /// Statements that Lakebed's own engine ran.
+    Statements,
 }
 
 impl RecordTable {
@@ -26,6 +28,7 @@ impl RecordTable {
             Self::History => "history",
             Self::Plans => "plans",
             Self::Drift => "drift",
+            Self::Statements => "statements",
         }
     }
 }

@@ -52,6 +52,8 @@ pub struct QueryOutcome {
     pub batches: Vec<RecordBatch>,
     /// What it read.
     pub cost: ScanCost,
+    /// The tables it opened, each with the version it saw.
+    pub versions: BTreeMap<String, u64>,
 }
 
 /// Runs queries against the tables as they were when first used in this session.
@@ -60,16 +62,19 @@ pub struct QuerySession {
     context: SessionContext,
     /// Files of each open table, by its full name.
     files: BTreeMap<String, u64>,
+    /// Version of each open table, by its name in the lake.
+    versions: BTreeMap<String, u64>,
     /// Columns of the open tables.
     columns: ColumnNames,
 }
 
 impl fmt::Debug for QuerySession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { lake, context: _, files, columns: _ } = self;
+        let Self { lake, context: _, files, versions, columns: _ } = self;
         f.debug_struct("QuerySession")
             .field("lake", lake)
             .field("files", files)
+            .field("versions", versions)
             .finish_non_exhaustive()
     }
 }
@@ -108,6 +113,7 @@ impl DeltaLake {
             lake: self.clone(),
             context: SessionContext::new_with_state(state),
             files: BTreeMap::new(),
+            versions: BTreeMap::new(),
             columns: ColumnNames::default(),
         }
     }
@@ -130,7 +136,7 @@ impl QuerySession {
         let batches = collect(Arc::clone(&plan), self.context.task_ctx()).await.map_err(fail)?;
         let mut cost = ScanCost { files_total, ..ScanCost::default() };
         add_metrics(plan.as_ref(), &mut cost);
-        Ok(QueryOutcome { schema, batches, cost })
+        Ok(QueryOutcome { schema, batches, cost, versions: self.versions.clone() })
     }
 
     /// Plans a query, to be run by the caller.
@@ -221,6 +227,7 @@ impl QuerySession {
         self.context.register_table(place.clone(), scan).map_err(engine)?;
         let files = u64::try_from(snapshot.files.len()).unwrap_or(u64::MAX);
         self.files.insert(place.to_string(), files);
+        self.versions.insert(table.to_string(), snapshot.version);
         self.columns.add(snapshot.schema.fields());
         Ok(())
     }

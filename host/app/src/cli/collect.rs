@@ -16,7 +16,9 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// Query logs: Spark event logs (files or eventlog_v2_… folders) or JSON lines
+    /// Query logs: Spark event logs (files or eventlog_v2_… folders), exports of Databricks,
+    /// Snowflake, Trino, Athena, BigQuery, Redshift, DuckDB and OpenLineage as JSON, CSV or Parquet,
+    /// rows of `ts` and `sql`, or a lake where `lakebed sql` ran
     #[arg(required = true, value_name = "SOURCE")]
     sources: Vec<PathBuf>,
     /// Read the logs as this format instead of recognizing it
@@ -25,6 +27,9 @@ pub(super) struct Arguments {
     /// Keep the statements of this long before the newest one, such as `7d`
     #[arg(long, value_name = "DURATION", value_parser = parse_window)]
     since: Option<u64>,
+    /// Leave constants and names of people out of what is printed and stored
+    #[arg(long)]
+    redact: bool,
     /// Append the records to the history table of the lake in this folder
     #[arg(long, value_name = "LAKE")]
     into: Option<PathBuf>,
@@ -35,7 +40,8 @@ pub(super) async fn run(
     arguments: Arguments,
     output: &mut Output,
 ) -> Result<(), Error> {
-    let options = CollectOptions { format: arguments.format, window_ms: arguments.since };
+    let Arguments { format, since: window_ms, redact, .. } = arguments;
+    let options = CollectOptions { format, window_ms, redact };
     let workload = pipeline.collect(&arguments.sources, &options).await?;
     let parse = ParseView::from(&workload.report);
     if let Some(folder) = &arguments.into {

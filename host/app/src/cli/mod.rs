@@ -234,7 +234,7 @@ fn parse_window(text: &str) -> Result<u64, String> {
 /// The logs a verb reads, and how.
 #[derive(Debug, Clone, Args)]
 struct Sources {
-    /// Query logs: Spark event logs (files or eventlog_v2_… folders) or JSON lines
+    /// Query logs of any format that `collect` reads: files, folders, or a lake with its own history
     #[arg(required = true, value_name = "SOURCE")]
     sources: Vec<PathBuf>,
     /// Read the logs as this format instead of recognizing it
@@ -247,6 +247,10 @@ struct Sources {
 
 impl Sources {
     fn options(&self) -> lakebed_collect::CollectOptions {
-        lakebed_collect::CollectOptions { format: self.format.clone(), window_ms: self.window }
+        lakebed_collect::CollectOptions {
+            format: self.format.clone(),
+            window_ms: self.window,
+            ..lakebed_collect::CollectOptions::default()
+        }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::LogPath;
+use super::{LogPath, lakebed};
 use crate::CollectError;
 
 /// Folders are searched to this depth; deeper trees are data, not logs.
@@ -19,6 +19,9 @@ pub(crate) fn logs_under(path: &Path) -> Result<Vec<LogPath>, CollectError> {
     if path.is_file() {
         let root = path.to_owned();
         return Ok(vec![LogPath { parts: vec![root.clone()], root, named_by_caller: true }]);
+    }
+    if let Some(parts) = lakebed::history_of(path) {
+        return Ok(vec![LogPath { root: path.to_owned(), parts, named_by_caller: false }]);
     }
     let mut logs = Vec::new();
     search(path, 0, &mut logs)?;

@@ -1,162 +1,69 @@
-//! JSON lines: the format for any engine, one statement a line.
+//! The format for any engine: rows of `ts` and `sql`, as JSON, CSV or Parquet.
 //!
-//! `{"ts": …, "sql": …}` is enough; `dialect`, `duration_ms`, `bytes_read`, `id` and `status` are
-//! used where present, other fields are ignored. `ts` is RFC 3339 or milliseconds since the epoch.
-//! `bytes_read` belongs to the statement: it is kept where the statement has a single scan.
-
-use std::collections::BTreeMap;
-
-use lakebed_model::{Instant, ParseReport, QueryRecord, QueryStatus};
-use serde::Deserialize;
-use serde_json::Value;
+//! `{"ts": …, "sql": …}` is enough. Used where present: `dialect`, `duration_ms`, `bytes_read`,
+//! `files_read`, `rows_read`, `id`, `status`, `db` (a schema, or catalog and schema) and `session`;
+//! other fields are ignored. `ts` is an instant in any common spelling, or milliseconds since the
+//! epoch. Figures belong to the statement: they are kept where it has a single scan.
 
 use super::{
-    LogHead, LogPath, LogSource, Reading, Statement,
-    lines::{Line, Lines},
-};
-use crate::{
-    Catalog, CollectError, fingerprint,
-    lineage::sql::{self, Dialect, LineageError, SqlLineage},
-    time,
+    LogHead,
+    rows::{Entry, Form, LeftOut, Refusal, Row, RowSource, TableFacts, Unit},
 };
 
-const NAME: &str = "jsonl";
+const REQUIRED: &[&[&str]] = &[&["ts"], &["sql"]];
 
-/// JSON lines.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct JsonLines;
+/// The rows as JSON.
+pub(super) static JSON_LINES: RowSource = RowSource {
+    name: "jsonl",
+    dialect: "generic",
+    recognizes: |head| matches!(head.form, Form::JsonLines | Form::JsonDocument) && is_plain(head),
+    required: REQUIRED,
+    entry,
+};
 
-/// One line.
-#[derive(Debug, Deserialize)]
-struct Entry {
-    ts: Value,
-    sql: String,
-    dialect: Option<String>,
-    duration_ms: Option<f64>,
-    bytes_read: Option<u64>,
-    id: Option<String>,
-    status: Option<String>,
+/// The rows as CSV, or as Parquet.
+pub(super) static CSV: RowSource = RowSource {
+    name: "csv",
+    dialect: "generic",
+    recognizes: |head| matches!(head.form, Form::Csv | Form::Parquet) && is_plain(head),
+    required: REQUIRED,
+    entry,
+};
+
+fn is_plain(head: &LogHead) -> bool {
+    head.has("ts") && head.has("sql")
 }
 
-impl LogSource for JsonLines {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn recognizes(&self, head: &LogHead) -> bool {
-        head.lines.iter().any(|line| {
-            let Ok(Value::Object(fields)) = serde_json::from_str(line) else { return false };
-            fields.contains_key("ts") && fields.contains_key("sql")
-        })
-    }
-
-    fn read(
-        &self,
-        log: &LogPath,
-        catalog: &dyn Catalog,
-        sink: &mut dyn FnMut(Statement),
-    ) -> Result<ParseReport, CollectError> {
-        let name = log.root.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-        let mut report = ParseReport::default();
-        let mut lines = Lines::open(log);
-        let (mut number, mut entries) = (0_u64, 0_u64);
-        while let Some(line) = lines.next_line()? {
-            number += 1;
-            let (line, unfinished) = match line {
-                Line::Whole(line) => (line, false),
-                Line::Unfinished(line) => (line, true),
-            };
-            if line.iter().all(u8::is_ascii_whitespace) {
-                continue;
-            }
-            match parse(line) {
-                Some((entry, started_at)) => {
-                    entries += 1;
-                    let id = entry.id.clone().unwrap_or_else(|| format!("{name}:{number}"));
-                    statement(entry, id, started_at, catalog, &mut report, sink);
-                }
-                None if unfinished => report.truncated = true,
-                None => report.malformed_lines += 1,
-            }
-        }
-        report.truncated |= lines.truncated();
-        if entries == 0 {
-            let events = BTreeMap::from([("malformed lines".to_owned(), report.malformed_lines)]);
-            return Err(CollectError::NoSqlStatements { path: log.root.clone(), events });
-        }
-        Ok(report)
-    }
-}
-
-fn parse(line: &[u8]) -> Option<(Entry, i64)> {
-    let entry: Entry = serde_json::from_slice(line).ok()?;
-    let started_at = match &entry.ts {
-        Value::String(text) => time::parse_epoch_ms(text)?,
-        number => number.as_i64()?,
-    };
-    Some((entry, started_at))
-}
-
-fn statement(
-    entry: Entry,
-    id: String,
-    started_at: i64,
-    catalog: &dyn Catalog,
-    report: &mut ParseReport,
-    sink: &mut dyn FnMut(Statement),
-) {
-    let status = entry.status.as_deref().unwrap_or("finished").to_ascii_lowercase();
+fn entry(row: &Row) -> Result<Entry, Refusal> {
+    let started = Entry::started(row, "ts", Unit::Millis)?;
+    let sql = row.text("sql").ok_or(Refusal::Malformed)?;
+    let status = row.word("status").unwrap_or_default();
     match status.as_str() {
-        "failed" | "error" | "canceled" | "cancelled" => {
-            report.skipped.failed += 1;
-            return;
+        "failed" | "fail" | "failure" | "error" | "canceled" | "cancelled" | "aborted" => {
+            return Err(LeftOut::Failed.into());
         }
-        "cached" => {
-            report.skipped.cached += 1;
-            return;
-        }
+        "cached" => return Err(LeftOut::Cached.into()),
         _ => {}
     }
-    let (lineage, reading) = match lineage_of(&entry, catalog) {
-        Ok(lineage) => (lineage, Reading::Full),
-        Err(LineageError::NoQuery { .. }) => {
-            report.skipped.system += 1;
-            return;
-        }
-        Err(error) => (SqlLineage::unread(), Reading::Unread { reason: error.to_string() }),
-    };
-    let mut scans = lineage.scans;
-    if let [only] = scans.as_mut_slice() {
-        only.bytes_read = entry.bytes_read;
+    if row.word("app").is_some_and(|app| app == "lakebed") {
+        return Err(LeftOut::Own.into());
     }
-    let record = QueryRecord {
-        id,
-        started_at: Instant::from_epoch_ms(started_at),
-        source: NAME.to_owned(),
-        fingerprint: fingerprint::of_sql(&entry.sql),
-        sql: Some(entry.sql),
-        duration_ms: entry.duration_ms.and_then(whole_ms),
-        status: QueryStatus::Finished,
-        joins: lineage.joins,
-        scans,
-        confidence: lineage.confidence,
-    };
-    sink(Statement { record, reading });
-}
-
-fn lineage_of(entry: &Entry, catalog: &dyn Catalog) -> Result<SqlLineage, LineageError> {
-    let dialect = match &entry.dialect {
-        None => Dialect::Generic,
-        Some(name) => Dialect::parse(name)?,
-    };
-    sql::lineage(&entry.sql, dialect, catalog)
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "`as` saturates, and negative durations are refused"
-)]
-fn whole_ms(duration_ms: f64) -> Option<u64> {
-    (duration_ms >= 0.0).then(|| duration_ms.round() as u64)
+    let namespace = row.word("db").or_else(|| row.word("schema")).unwrap_or_default();
+    let parts = namespace.split('.').filter(|part| !part.is_empty());
+    Ok(Entry {
+        id: row.text("id"),
+        sql: Some(sql),
+        dialect: row.text("dialect"),
+        duration_ms: row.duration_ms("duration_ms", Unit::Millis),
+        running: status == "running",
+        namespace: parts.map(ToOwned::to_owned).collect(),
+        session: row.text("session"),
+        total: TableFacts {
+            bytes_read: row.count("bytes_read"),
+            files_read: row.count("files_read"),
+            rows_out: row.count("rows_read"),
+            ..TableFacts::default()
+        },
+        ..started
+    })
 }

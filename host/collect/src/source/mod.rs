@@ -1,10 +1,23 @@
 //! Log formats: one file or folder each, and the list of all of them.
 
+mod athena;
+mod bigquery;
+mod databricks;
 pub(crate) mod discover;
+mod duckdb;
+#[cfg(test)]
+mod history_tests;
 mod jsonl;
+pub(crate) mod lakebed;
 pub(crate) mod lines;
+mod openlineage;
+mod redshift;
+mod rows;
+mod snowflake;
+mod snowflake_pruning;
 mod spark_event;
 mod statement;
+mod trino;
 
 pub use statement::{LogHead, LogPath, Reading, Statement};
 
@@ -13,16 +26,21 @@ pub(crate) use statement::tests;
 
 use lakebed_model::ParseReport;
 
-use crate::{Catalog, CollectError};
+use crate::{Catalog, CollectError, lineage::sql::Dialect};
 
 /// Reads one format of query log.
 ///
-/// Implementers must read line by line in one pass, must give every statement that is anybody's
-/// workload to the sink exactly once, and must count what they leave out. They must not sort,
-/// deduplicate or shorten table names: [`collect`](fn@crate::collect) does, across logs.
+/// Implementers must give every statement that is anybody's workload to the sink exactly once, and
+/// must count what they leave out. They must not deduplicate or shorten table names:
+/// [`collect`](fn@crate::collect) does, across logs, and it orders what they give.
 pub trait LogSource: Send + Sync + std::fmt::Debug {
     /// Returns the name that `--format` takes and that records carry.
     fn name(&self) -> &'static str;
+
+    /// Returns the dialect of the log's statements, where it is the same for all.
+    fn dialect(&self) -> Option<Dialect> {
+        None
+    }
 
     /// Tells whether a log that starts like this is of this format.
     fn recognizes(&self, head: &LogHead) -> bool;
@@ -40,5 +58,20 @@ pub trait LogSource: Send + Sync + std::fmt::Debug {
     ) -> Result<ParseReport, CollectError>;
 }
 
-/// All formats, in the order in which they are tried.
-pub static ALL_SOURCES: &[&dyn LogSource] = &[&spark_event::SparkEventLog, &jsonl::JsonLines];
+/// All formats, in the order in which they are tried: those that anything with two columns could be
+/// come last.
+pub static ALL_SOURCES: &[&dyn LogSource] = &[
+    &spark_event::SparkEventLog,
+    &databricks::SOURCE,
+    &snowflake::SOURCE,
+    &snowflake_pruning::PruningHistory,
+    &trino::SOURCE,
+    &openlineage::OpenLineage,
+    &athena::SOURCE,
+    &bigquery::SOURCE,
+    &redshift::SOURCE,
+    &duckdb::SOURCE,
+    &lakebed::SOURCE,
+    &jsonl::JSON_LINES,
+    &jsonl::CSV,
+];

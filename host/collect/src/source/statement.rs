@@ -1,10 +1,13 @@
 //! What passes between a log and its reader.
 
-use std::path::PathBuf;
+use std::{collections::BTreeSet, path::PathBuf};
 
 use lakebed_model::QueryRecord;
 
-use super::lines::{Line, Lines};
+use super::{
+    lines::{Line, Lines},
+    rows::{self, Form},
+};
 use crate::CollectError;
 
 /// One log: a file, or the files of a rolling log in the order they were written.
@@ -25,6 +28,10 @@ pub struct LogHead {
     pub first_line: String,
     /// The first lines that are not blank: a damaged one must not hide a log's format.
     pub lines: Vec<String>,
+    /// How the rows are written down, if the log is one of rows.
+    pub(crate) form: Form,
+    /// The names of the first rows' fields, in lower case.
+    pub(crate) names: BTreeSet<String>,
 }
 
 /// Lines that a format is recognized by.
@@ -53,7 +60,15 @@ impl LogHead {
             }
             first_line.get_or_insert(line);
         }
-        Ok(Self { first_line: first_line.unwrap_or_default(), lines })
+        let form = Form::of(&lines);
+        // What cannot be read as rows is a log of another kind, or of none.
+        let names = rows::names(form, log).unwrap_or_default();
+        Ok(Self { first_line: first_line.unwrap_or_default(), lines, form, names })
+    }
+
+    /// Tells whether rows have a field of this name, given in lower case.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.names.contains(name)
     }
 }
 

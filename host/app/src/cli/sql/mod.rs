@@ -4,15 +4,17 @@ mod change;
 mod describe;
 mod settings;
 
+use std::collections::BTreeMap;
+
 use arrow::{
     array::RecordBatch,
     json::{WriterBuilder, writer::LineDelimited},
     util::pretty::pretty_format_batches,
 };
 use clap::Args;
-use lakebed_lake::{DeleteClause, DeltaLake};
+use lakebed_lake::{DeleteClause, DeltaLake, ScanCost};
 use lakebed_layout::{
-    BinReport, optimize,
+    BinReport, Lake, optimize,
     statement::{OptimizeClauses, Statement, TableReference},
 };
 use lakebed_model::TableName;
@@ -22,6 +24,7 @@ use super::Output;
 use crate::{
     error::Error,
     pipeline::{Extent, Pipeline},
+    records::{OwnStatement, keep_statement},
 };
 
 #[derive(Debug, Args)]
@@ -38,67 +41,110 @@ pub(super) async fn run(
 ) -> Result<(), Error> {
     // What one statement creates the next one must find.
     let mut pipeline = pipeline.clone();
-    for text in &arguments.statements {
+    for (index, text) in arguments.statements.iter().enumerate() {
         pipeline.renew_time();
-        Box::pin(run_one(&mut pipeline, Statement::parse(text)?, output)).await?;
+        let statement = Statement::parse(text)?;
+        let kind = workload_kind(&statement);
+        let start_ms = pipeline.lake.monotonic_ms();
+        let outcome = Box::pin(run_one(&mut pipeline, statement, output)).await;
+        if let Some(kind) = kind {
+            let reads = outcome.as_ref().ok();
+            let own = OwnStatement {
+                sql: text,
+                kind,
+                id: format!("{}-{}-{index}", pipeline.now.epoch_ms(), std::process::id()),
+                started_at: pipeline.now,
+                duration_ms: pipeline.lake.monotonic_ms().saturating_sub(start_ms),
+                finished: outcome.is_ok(),
+                cost: reads.and_then(|reads| reads.cost),
+                versions: reads.map(|reads| reads.versions.clone()).unwrap_or_default(),
+            };
+            Box::pin(keep_statement(&pipeline, own)).await;
+        }
+        outcome?;
     }
     Ok(())
+}
+
+/// What a statement read, where that is measured.
+#[derive(Debug, Default)]
+struct Reads {
+    cost: Option<ScanCost>,
+    versions: BTreeMap<String, u64>,
+}
+
+/// Tells what a statement does if it reads rows for somebody: only these are a workload.
+fn workload_kind(statement: &Statement) -> Option<&'static str> {
+    match statement {
+        Statement::Query { .. } => Some("SELECT"),
+        Statement::Insert { query, .. } if !is_values(query) => Some("INSERT"),
+        Statement::Delete { .. } => Some("DELETE"),
+        Statement::CreateTable { create, .. } if create.query.is_some() => Some("CREATE TABLE AS"),
+        _ => None,
+    }
+}
+
+/// Rows that stand in the statement are read from nowhere, and are nobody's business.
+fn is_values(query: &str) -> bool {
+    let first = query.split(|c: char| !c.is_ascii_alphabetic()).find(|word| !word.is_empty());
+    first.is_some_and(|word| word.eq_ignore_ascii_case("VALUES"))
 }
 
 async fn run_one(
     pipeline: &mut Pipeline,
     statement: Statement,
     output: &mut Output,
-) -> Result<(), Error> {
+) -> Result<Reads, Error> {
     match statement {
-        Statement::Query { sql } => query(pipeline, &sql, output).await,
+        Statement::Query { sql } => return query(pipeline, &sql, output).await,
         Statement::CreateTable { table, create } => {
-            change::create_table(pipeline, &table, *create, output).await
+            change::create_table(pipeline, &table, *create, output).await?;
         }
         Statement::ClusterBy { table, columns } => {
             let (lake, table) = resolve(pipeline, &table)?;
-            change::cluster_by(pipeline, &lake, &table, &columns, output).await
+            change::cluster_by(pipeline, &lake, &table, &columns, output).await?;
         }
         Statement::SetProperties { table, properties } => {
             let (lake, table) = resolve(pipeline, &table)?;
-            change::set_properties(pipeline, &lake, &table, &properties, output).await
+            change::set_properties(pipeline, &lake, &table, &properties, output).await?;
         }
         Statement::DropColumn { table, column } => {
             let (lake, table) = resolve(pipeline, &table)?;
-            change::drop_column(&lake, &table, &column).await
+            change::drop_column(&lake, &table, &column).await?;
         }
         Statement::Insert { table, columns, query } => {
             let (lake, table) = resolve(pipeline, &table)?;
-            change::insert(pipeline, &lake, &table, columns.as_deref(), &query, output).await
+            change::insert(pipeline, &lake, &table, columns.as_deref(), &query, output).await?;
         }
         Statement::Delete { table, alias, predicate } => {
             let (lake, table) = resolve(pipeline, &table)?;
             let clause = DeleteClause { alias: alias.as_deref(), predicate: predicate.as_deref() };
-            change::delete(pipeline, &lake, &table, clause, output).await
+            change::delete(pipeline, &lake, &table, clause, output).await?;
         }
         Statement::Analyze { table } => {
             let (lake, table) = resolve(pipeline, &table)?;
-            change::analyze(pipeline, &lake, &table, output).await
+            change::analyze(pipeline, &lake, &table, output).await?;
         }
         Statement::Optimize { table, clauses } => {
             let (lake, table) = resolve(pipeline, &table)?;
-            run_optimize(pipeline, &lake, &table, &clauses, output).await
+            run_optimize(pipeline, &lake, &table, &clauses, output).await?;
         }
         Statement::Vacuum { table, retain_hours, dry_run } => {
             let (lake, table) = resolve(pipeline, &table)?;
-            change::vacuum(pipeline, &lake, &table, retain_hours, dry_run, output).await
+            change::vacuum(pipeline, &lake, &table, retain_hours, dry_run, output).await?;
         }
-        Statement::Set { key, value } => settings::set(pipeline, key.as_deref(), value, output),
-        Statement::Reset { key } => settings::reset(pipeline, key.as_deref(), output),
+        Statement::Set { key, value } => settings::set(pipeline, key.as_deref(), value, output)?,
+        Statement::Reset { key } => settings::reset(pipeline, key.as_deref(), output)?,
         Statement::DescribeDetail { table } => {
             let (lake, table) = resolve(pipeline, &table)?;
-            describe::detail(&lake, &table, output).await
+            describe::detail(&lake, &table, output).await?;
         }
         Statement::DescribeHistory { table } => {
             let (lake, table) = resolve(pipeline, &table)?;
-            describe::history(&lake, &table, output).await
+            describe::history(&lake, &table, output).await?;
         }
     }
+    Ok(Reads::default())
 }
 
 /// A table of the lake, or one given by its location.
@@ -113,15 +159,19 @@ fn resolve(pipeline: &Pipeline, table: &TableReference) -> Result<(DeltaLake, Ta
     }
 }
 
-async fn query(pipeline: &Pipeline, sql: &str, output: &mut Output) -> Result<(), Error> {
+async fn query(pipeline: &Pipeline, sql: &str, output: &mut Output) -> Result<Reads, Error> {
     let answer = Box::pin(pipeline.lake.session().run(sql)).await?;
+    let reads = Reads { cost: Some(answer.cost), versions: answer.versions };
     let batches: Vec<&RecordBatch> = answer.batches.iter().collect();
     if output.is_json() {
         let mut writer =
             WriterBuilder::new().with_explicit_nulls(true).build::<_, LineDelimited>(Vec::new());
         writer.write_batches(&batches).and_then(|()| writer.finish())?;
         let text = String::from_utf8_lossy(&writer.into_inner()).into_owned();
-        return if text.is_empty() { Ok(()) } else { output.line(text.trim_end()) };
+        if !text.is_empty() {
+            output.line(text.trim_end())?;
+        }
+        return Ok(reads);
     }
     let table = pretty_format_batches(&answer.batches)?;
     output.line(table.to_string())?;
@@ -135,7 +185,8 @@ async fn query(pipeline: &Pipeline, sql: &str, output: &mut Output) -> Result<()
         cost.files_read,
         cost.files_total,
         lakebed_model::Bytes(cost.bytes_read)
-    ))
+    ))?;
+    Ok(reads)
 }
 
 async fn run_optimize(

@@ -6,6 +6,7 @@ use lakebed_model::{ParseReport, QueryStatus};
 
 use crate::{
     Catalog, CollectError,
+    lineage::sql::Dialect,
     source::{
         LogHead, LogPath, LogSource, Statement,
         lines::{Line, Lines},
@@ -27,6 +28,10 @@ pub(crate) struct SparkEventLog;
 impl LogSource for SparkEventLog {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn dialect(&self) -> Option<Dialect> {
+        Some(Dialect::Spark)
     }
 
     fn recognizes(&self, head: &LogHead) -> bool {
