@@ -53,9 +53,10 @@ pub enum CollectError {
         /// What the log holds instead, with counts.
         events: BTreeMap<String, u64>,
     },
-    /// A log is compressed in a way that is not read yet.
+    /// A log is compressed in a way that is not read.
     #[error(
-        "read log `{}`: it is compressed with {codec}, expected plain text, zstd or gzip",
+        "read log `{}`: it is compressed with {codec}, expected plain text, zstd, gzip, lz4, \
+         snappy or lzf",
         path.display()
     )]
     UnsupportedCodec {
@@ -64,7 +65,7 @@ pub enum CollectError {
         /// The codec's name.
         codec: &'static str,
     },
-    /// The file system or a decompressor failed.
+    /// The file system failed.
     #[error("read log `{}`", path.display())]
     Io {
         /// The file or folder.

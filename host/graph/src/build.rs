@@ -37,7 +37,7 @@ pub(crate) fn tally(workload: &Workload, rows: &BTreeMap<TableName, u64>) -> Tal
         for join in &record.joins {
             tables.extend([join.left.clone(), join.right.clone()]);
         }
-        tally_joins(record, &mut edges);
+        tally_joins(record, workload.weight(record), &mut edges);
         tally_filters(record, &mut filters);
     }
     let rows_of =
@@ -67,6 +67,7 @@ struct EdgeTally {
     costs_ms: Vec<u64>,
     bytes: Vec<u64>,
     confidences: Vec<f64>,
+    weight: f64,
     queries: Vec<String>,
 }
 
@@ -101,6 +102,7 @@ impl EdgeTally {
             strategies: self.strategies,
             planned_strategies: self.planned_strategies,
             frequency: self.queries.len() as u64,
+            weight: self.weight,
             rows_product_mean: rows_product.unwrap_or(0.0),
             cost_ms_mean: cost_ms.unwrap_or(0.0),
             bytes_mean: bytes.unwrap_or(0.0),
@@ -114,7 +116,7 @@ impl EdgeTally {
     }
 }
 
-fn tally_joins(record: &QueryRecord, edges: &mut BTreeMap<EdgeKey, EdgeTally>) {
+fn tally_joins(record: &QueryRecord, weight: f64, edges: &mut BTreeMap<EdgeKey, EdgeTally>) {
     let mut confidences: BTreeMap<EdgeKey, f64> = BTreeMap::new();
     for join in record.joins.iter().filter(|join| !join.pairs.is_empty()) {
         let mut pairs = join.pairs.clone();
@@ -129,6 +131,7 @@ fn tally_joins(record: &QueryRecord, edges: &mut BTreeMap<EdgeKey, EdgeTally>) {
         let bytes = bytes_of(record, &key);
         let tally = edges.entry(key).or_default();
         tally.queries.push(record.id.clone());
+        tally.weight += weight;
         tally.confidences.push(confidence);
         tally.costs_ms.extend(record.duration_ms);
         tally.bytes.extend(bytes);

@@ -234,19 +234,46 @@ fn parse_window(text: &str) -> Result<u64, String> {
 /// The logs a verb reads, and how.
 #[derive(Debug, Clone, Args)]
 struct Sources {
-    /// Query logs: Spark event logs (files or eventlog_v2_… folders) or JSON lines
+    /// Query logs: files, folders of many applications, patterns, URLs (`s3://…`), or `-` for
+    /// standard input; Spark event logs in any of Spark's codecs, or JSON lines
     #[arg(required = true, value_name = "SOURCE")]
     sources: Vec<PathBuf>,
     /// Read the logs as this format instead of recognizing it
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
-    /// Keep the statements of this long before the newest one, such as `7d`
-    #[arg(long, value_name = "DURATION", value_parser = parse_window)]
+    /// Keep the statements of this long before the window's end, such as `7d`
+    #[arg(long, visible_alias = "since", value_name = "DURATION", value_parser = parse_window)]
     window: Option<u64>,
+    /// End the window this long before the newest statement
+    #[arg(long, default_value = "0s", value_name = "DURATION", value_parser = parse_window, hide_default_value = true)]
+    slide: u64,
+    /// Let a statement this long before the window's end count half in the scores of joins
+    #[arg(long, value_name = "DURATION", value_parser = parse_window)]
+    half_life: Option<u64>,
+    /// Fail (exit code 2) unless every line and every statement could be read
+    #[arg(long)]
+    strict: bool,
 }
 
 impl Sources {
     fn options(&self) -> lakebed_collect::CollectOptions {
-        lakebed_collect::CollectOptions { format: self.format.clone(), window_ms: self.window }
+        lakebed_collect::CollectOptions {
+            format: self.format.clone(),
+            window_ms: self.window,
+            slide_ms: self.slide,
+            half_life_ms: self.half_life,
+            threads: None,
+        }
+    }
+
+    /// Refuses a history that was not read in full, when that was asked for.
+    fn check(&self, report: &lakebed_model::ParseReport) -> Result<(), Error> {
+        if !self.strict || report.is_complete() {
+            return Ok(());
+        }
+        Err(Error::Usage {
+            what: format!("read all of the history: {}", output::losses(report).join(", ")),
+            help: "mend the logs, or use what could be read by leaving out --strict".to_owned(),
+        })
     }
 }

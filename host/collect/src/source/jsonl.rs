@@ -76,10 +76,13 @@ impl LogSource for JsonLines {
                     statement(entry, id, started_at, catalog, &mut report, sink);
                 }
                 None if unfinished => report.truncated = true,
-                None => report.malformed_lines += 1,
+                None => {
+                    report.malformed_lines += 1;
+                    report.add_damage(lines.damage_here("no record"));
+                }
             }
         }
-        report.truncated |= lines.truncated();
+        lines.count_damage(&mut report);
         if entries == 0 {
             let events = BTreeMap::from([("malformed lines".to_owned(), report.malformed_lines)]);
             return Err(CollectError::NoSqlStatements { path: log.root.clone(), events });

@@ -1,12 +1,17 @@
 //! Log formats: one file or folder each, and the list of all of them.
 
+mod codec;
 pub(crate) mod discover;
+pub(crate) mod exclude;
+#[cfg(test)]
+pub(crate) mod fuzz;
 mod jsonl;
 pub(crate) mod lines;
 mod spark_event;
 mod statement;
 
-pub use statement::{LogHead, LogPath, Reading, Statement};
+pub use lines::decompressed_bytes;
+pub use statement::{Access, LogHead, LogNote, LogPath, Reading, Statement};
 
 #[cfg(test)]
 pub(crate) use statement::tests;
@@ -18,8 +23,9 @@ use crate::{Catalog, CollectError};
 /// Reads one format of query log.
 ///
 /// Implementers must read line by line in one pass, must give every statement that is anybody's
-/// workload to the sink exactly once, and must count what they leave out. They must not sort,
-/// deduplicate or shorten table names: [`collect`](fn@crate::collect) does, across logs.
+/// workload to the sink exactly once, and must count what they leave out, with the places of lines
+/// that are no records. Memory must not grow with the log. They must not sort, deduplicate or shorten
+/// table names: [`collect`](fn@crate::collect) does, across logs, several of which are read at once.
 pub trait LogSource: Send + Sync + std::fmt::Debug {
     /// Returns the name that `--format` takes and that records carry.
     fn name(&self) -> &'static str;
@@ -30,8 +36,8 @@ pub trait LogSource: Send + Sync + std::fmt::Debug {
     /// Reads the log; the report counts what was left out, not the statements that were given.
     ///
     /// # Errors
-    /// Fails when the log cannot be opened or decompressed, or holds no SQL statement at all. A
-    /// log that is cut in the middle is no error: its whole lines are read and the report says so.
+    /// Fails when the log cannot be opened, or holds no SQL statement at all. A log that is cut or
+    /// damaged is no error: its whole lines are read and the report says so.
     fn read(
         &self,
         log: &LogPath,
