@@ -19,6 +19,7 @@ mod dialect;
 mod dml;
 mod error;
 mod evidence;
+mod fetch;
 mod files;
 mod guarded;
 mod history;
