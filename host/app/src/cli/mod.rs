@@ -5,6 +5,7 @@ mod collect;
 mod compact;
 mod demo;
 mod drift;
+mod experiment;
 mod explain;
 mod graph;
 mod interrupt;
@@ -90,6 +91,8 @@ enum Verb {
     Compact(compact::Arguments),
     /// List, check and inspect plugins
     Plugin(plugin::Arguments),
+    /// Measure what Lakebed promises, on this machine
+    Experiment(experiment::Arguments),
 }
 
 /// Runs the program and turns its result into an exit code.
@@ -163,6 +166,7 @@ async fn run(cli: Cli) -> Result<(), Error> {
         Verb::Plugin(arguments) => {
             plugin::run(&pipeline(&global).await?, arguments, &mut output).await
         }
+        Verb::Experiment(arguments) => experiment::run(arguments, &mut output).await,
     }
 }
 
