@@ -1,8 +1,8 @@
 //! Query logs that are not as they should be.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, process::Stdio};
 
-use crate::support::{Run, lakebed, project, stable};
+use crate::support::{Run, command_line, lakebed, lakebed_with, project, stable};
 
 const W1_EVENTS: &str =
     "examples/logs/w1/eventlog_v2_local-1795995627429/events_1_local-1795995627429.zstd";
@@ -125,4 +125,100 @@ fn damaged_first_line_does_not_hide_a_logs_format() {
         assert_eq!(graph["parse"]["malformed_lines"], malformed, "{damage}");
         assert_eq!(graph["edges"].as_array().unwrap().len(), 1, "{damage}");
     }
+}
+
+/// Two statements and a line between them that is none.
+const DAMAGED: &str = concat!(
+    r#"{"ts":"2026-11-29T10:00:00Z","sql":"SELECT a.x FROM a JOIN b ON a.x = b.y"}"#,
+    "\nthis is no JSON\n",
+    r#"{"ts":"2026-11-29T10:00:01Z","sql":"SELECT a.x FROM a JOIN b ON a.x = b.y"}"#,
+    "\n"
+);
+
+#[test]
+fn strict_reading_prints_what_there_is_and_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("h.jsonl"), DAMAGED).unwrap();
+    for verb in ["collect", "graph"] {
+        let lenient = lakebed(folder.path(), &["--quiet", verb, "h.jsonl"]);
+        let strict = lakebed(folder.path(), &["--quiet", verb, "h.jsonl", "--strict"]);
+        assert_eq!(strict.code, 2, "{}", strict.stderr);
+        assert_eq!(strict.stdout, lenient.succeeded().stdout, "{verb}");
+        assert_eq!(
+            strict.stderr,
+            "error: failed to read all of the history: 1 malformed lines skipped\n\
+             help: mend the logs, or use what could be read by leaving out --strict\n"
+        );
+    }
+    fs::write(folder.path().join("whole.jsonl"), DAMAGED.replace("this is no JSON\n", "")).unwrap();
+    lakebed(folder.path(), &["graph", "whole.jsonl", "--strict"]).succeeded();
+}
+
+#[test]
+fn places_that_could_not_be_read_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("h.jsonl"), DAMAGED).unwrap();
+    let lines = lakebed(folder.path(), &["--json", "collect", "h.jsonl"]).json_lines();
+    let parse = &lines.last().unwrap()["parse"];
+    assert_eq!(
+        parse["damage"],
+        serde_json::json!([
+            {"file": "h.jsonl", "line": 2, "offset_bytes": 76, "what": "no record"},
+        ])
+    );
+    let text = lakebed(folder.path(), &["--quiet", "collect", "h.jsonl"]);
+    let last = text.succeeded().stdout.lines().last().unwrap_or_default();
+    assert_eq!(last, "  h.jsonl, line 2, byte 76: no record");
+}
+
+#[test]
+fn standard_input_is_a_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = command_line(folder.path(), &["--json", "graph", "-"]);
+    command.stdin(Stdio::from(fs::File::open(project(W1_EVENTS)).unwrap()));
+    let graph = lakebed_with(&mut command).json();
+    assert_eq!(graph["parse"]["statements"], 40);
+    assert_eq!(graph["edges"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn patterns_name_several_logs() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["app-1", "app-2", "other"] {
+        let line =
+            format!(r#"{{"ts":1,"id":"{name}","sql":"SELECT a.x FROM a JOIN b ON a.x = b.y"}}"#);
+        fs::write(folder.path().join(name), line).unwrap();
+    }
+    let graph = graph(folder.path(), "app-*", &["--json"]).json();
+    assert_eq!(graph["parse"]["statements"], 2);
+}
+
+#[test]
+fn windows_slide_and_old_statements_fade() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = |day: u32, join: &str| {
+        format!("{{\"ts\":\"2026-11-{day}T00:00:00Z\",\"sql\":\"SELECT 1 FROM a JOIN {join}\"}}\n")
+    };
+    let lines = [
+        line(10, "b ON a.x = b.y"),
+        line(20, "b ON a.x = b.y"),
+        line(21, "c ON a.x = c.z"),
+        line(22, "c ON a.x = c.z"),
+    ];
+    fs::write(folder.path().join("h.jsonl"), lines.concat()).unwrap();
+    let slid =
+        graph(folder.path(), "h.jsonl", &["--json", "--window", "1d", "--slide", "1d"]).json();
+    assert_eq!(slid["window"]["to"], "2026-11-21T00:00:00Z");
+    assert_eq!(slid["parse"]["statements"], 2);
+    assert_eq!(slid["parse"]["skipped"]["outside_window"], 2);
+    let faded = graph(folder.path(), "h.jsonl", &["--json", "--half-life", "1d"]).json();
+    let edges = faded["edges"].as_array().unwrap();
+    let weight = |table: &str| {
+        let edge = edges.iter().find(|edge| edge["right"] == table).unwrap();
+        (edge["frequency"].as_u64().unwrap(), edge["weight"].as_f64().unwrap())
+    };
+    assert_eq!(weight("c"), (2, 1.5));
+    let (frequency, old) = weight("b");
+    assert_eq!(frequency, 2);
+    assert!((old - 0.25 - 0.5_f64.powi(12)).abs() < 1e-12, "{old}");
 }

@@ -4,5 +4,6 @@
 mod bucket;
 mod commits;
 mod errors;
+mod logs;
 mod proxy;
 mod server;

@@ -328,7 +328,8 @@ impl Config {
 }
 
 /// Returns the memory that this process may use: the machine's, or less in a container.
-fn usable_memory() -> u64 {
+#[must_use]
+pub fn usable_memory() -> u64 {
     let kind = sysinfo::RefreshKind::nothing()
         .with_memory(sysinfo::MemoryRefreshKind::nothing().with_ram());
     let system = sysinfo::System::new_with_specifics(kind);

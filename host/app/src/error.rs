@@ -382,7 +382,9 @@ fn lake_remedy(error: &LakeError) -> (Remedy, String) {
             Remedy::FixInput,
             "restore the table's files, or the version of its log that has them".to_owned(),
         ),
-        LakeError::Engine { .. } | LakeError::Folder { .. } => store_remedy(error),
+        LakeError::Engine { .. } | LakeError::Folder { .. } | LakeError::Fetch { .. } => {
+            store_remedy(error)
+        }
         LakeError::Location { .. } => {
             (Remedy::FixInput, "give a folder or a URL such as file:///lake/orders".to_owned())
         }

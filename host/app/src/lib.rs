@@ -11,6 +11,7 @@ pub mod cli;
 pub mod config;
 pub mod error;
 pub mod experiment;
+pub mod logs;
 pub mod pipeline;
 pub mod plugged;
 pub mod progress;

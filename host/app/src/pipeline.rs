@@ -37,6 +37,7 @@ use crate::{
     catalog::LakeCatalog,
     config::Config,
     error::{Error, with_causes},
+    logs::LocalLogs,
     plugged::PluginSet,
     progress::Progress,
     records,
@@ -150,8 +151,9 @@ impl Pipeline {
         options: &CollectOptions,
     ) -> Result<Workload, Error> {
         let catalog = self.catalog();
-        let (logs, options) = (logs.to_vec(), options.clone());
-        blocking("collecting", move || Ok(collect(&logs, &options, &catalog)?)).await
+        let fetched = LocalLogs::of(&self.lake, logs).await?;
+        let options = options.clone();
+        blocking("collecting", move || Ok(collect(&fetched.paths, &options, &catalog)?)).await
     }
 
     /// Workload → join graph, scored by the configuration's scorer or the one named.

@@ -29,8 +29,8 @@ pub enum ColumnType {
 /// Gives the columns of tables that statements name.
 ///
 /// Implementers must answer the same question the same way for the whole of a run, must compare
-/// names without regard to case, and must not do slow work: every statement asks.
-pub trait Catalog {
+/// names without regard to case, and must not do slow work: every statement asks, on any thread.
+pub trait Catalog: Sync {
     /// Returns the columns of a table in order, or `None` when the table is not known.
     ///
     /// `table` is the name as the statement spells it, in lower case: `orders`, `sales.orders` or

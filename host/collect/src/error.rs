@@ -65,9 +65,10 @@ pub enum CollectError {
         /// The columns it has.
         found: String,
     },
-    /// A log is compressed in a way that is not read yet.
+    /// A log is compressed in a way that is not read.
     #[error(
-        "read log `{}`: it is compressed with {codec}, expected plain text, zstd or gzip",
+        "read log `{}`: it is compressed with {codec}, expected plain text, zstd, gzip, lz4, \
+         snappy or lzf",
         path.display()
     )]
     UnsupportedCodec {
@@ -76,7 +77,7 @@ pub enum CollectError {
         /// The codec's name.
         codec: &'static str,
     },
-    /// The file system or a decompressor failed.
+    /// The file system failed.
     #[error("read log `{}`", path.display())]
     Io {
         /// The file or folder.

@@ -13,7 +13,14 @@ use crate::{
     lineage::sql::{Dialect, lineage},
 };
 
-const ALL: CollectOptions = CollectOptions { format: None, window_ms: None, redact: false };
+const ALL: CollectOptions = CollectOptions {
+    format: None,
+    window_ms: None,
+    slide_ms: 0,
+    half_life_ms: None,
+    threads: None,
+    redact: false,
+};
 
 fn log(path: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(path)
@@ -295,14 +302,14 @@ fn a_folder_without_a_log_is_an_error() {
 #[test]
 fn a_codec_that_is_not_read_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("app.lz4");
-    std::fs::write(&path, b"LZ4Block%F").unwrap();
+    let path = folder.path().join("app.xz");
+    std::fs::write(&path, b"\xfd7zXZ\0").unwrap();
     let error = collect(std::slice::from_ref(&path), &ALL, &EmptyCatalog).unwrap_err();
     assert_eq!(
         error.to_string(),
         format!(
-            "read log `{}`: it is compressed with lz4 (LZ4Block stream), expected plain \
-             text, zstd or gzip",
+            "read log `{}`: it is compressed with xz, expected plain text, zstd, gzip, lz4, snappy \
+             or lzf",
             path.display()
         )
     );
@@ -428,7 +435,7 @@ fn failed_statements_and_commands_are_counted_and_left_out() {
         start(3, 3, "SELECT a FROM t", &scan),
     ])
     .unwrap();
-    assert_eq!((workload.report.skipped.failed, workload.report.skipped.system), (1, 1));
+    assert_eq!((workload.report.skipped.failed, workload.report.skipped.metadata), (1, 1));
     let shown: Vec<String> = workload
         .records
         .iter()

@@ -43,7 +43,7 @@ pub(crate) fn tally(workload: &Workload, rows: &BTreeMap<TableName, u64>) -> Tal
         for join in &record.joins {
             tables.extend([join.left.clone(), join.right.clone()]);
         }
-        tally_joins(record, &known_rows, &mut edges);
+        tally_joins(record, workload.weight(record), &known_rows, &mut edges);
         tally_filters(record, &mut filters);
     }
     let mut edges: Vec<EdgeStats> =
@@ -66,6 +66,7 @@ struct EdgeTally {
     costs_ms: Vec<u64>,
     bytes: Vec<u64>,
     confidences: Vec<f64>,
+    weight: f64,
     queries: Vec<String>,
     notes: EdgeNotes,
 }
@@ -109,6 +110,7 @@ impl EdgeTally {
             strategies: self.strategies,
             planned_strategies: self.planned_strategies,
             frequency: self.queries.len() as u64,
+            weight: self.weight,
             rows_product_mean: rows_product.unwrap_or(0.0),
             cost_ms_mean: cost_ms.unwrap_or(0.0),
             bytes_mean: bytes.unwrap_or(0.0),
@@ -125,6 +127,7 @@ impl EdgeTally {
 
 fn tally_joins(
     record: &QueryRecord,
+    weight: f64,
     known_rows: &BTreeMap<TableName, u64>,
     edges: &mut BTreeMap<EdgeKey, EdgeTally>,
 ) {
@@ -147,6 +150,7 @@ fn tally_joins(
         let rows = rows_of(&key.left).zip(rows_of(&key.right));
         let tally = edges.entry(key).or_default();
         tally.queries.push(record.id.clone());
+        tally.weight += weight;
         tally.confidences.push(confidence);
         tally.rows_products.extend(rows.map(|(left, right)| left * right));
         tally.costs_ms.extend(record.duration_ms);

@@ -48,8 +48,10 @@ pub struct EdgeStats {
     pub strategies: BTreeMap<JoinStrategy, u64>,
     /// Joins on this edge by the strategy first planned, where the log tells.
     pub planned_strategies: BTreeMap<JoinStrategy, u64>,
-    /// F: statements that have this join, each once.
+    /// Statements that have this join, each once.
     pub frequency: u64,
+    /// F: what these statements count, each for its age; the frequency where none ages.
+    pub weight: f64,
     /// D: mean over the statements of the product of the two tables' row counts, as the statements'
     /// scans count them, else the tables' own.
     pub rows_product_mean: f64,

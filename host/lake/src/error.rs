@@ -82,6 +82,15 @@ pub enum LakeError {
         #[source]
         source: object_store::Error,
     },
+    /// Files of an object store could not be brought here.
+    #[error("fetch {location}")]
+    Fetch {
+        /// Their URL.
+        location: String,
+        /// The cause.
+        #[source]
+        source: object_store::Error,
+    },
     /// The table exists already.
     #[error("create table `{table}`: {location} holds a Delta table already")]
     TableExists {

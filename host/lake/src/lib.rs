@@ -20,6 +20,7 @@ mod dml;
 mod encode;
 mod error;
 mod evidence;
+mod fetch;
 mod file_set;
 mod files;
 mod guarded;

@@ -68,7 +68,7 @@ impl Default for LakeOptions {
 #[derive(Clone)]
 pub struct DeltaLake {
     tables: BTreeMap<TableName, Url>,
-    stores: Stores,
+    pub(crate) stores: Stores,
     pub(crate) options: LakeOptions,
     pub(crate) runtime: Arc<RuntimeEnv>,
     pub(crate) plugins: Arc<dyn Plugins + Send + Sync>,

@@ -16,6 +16,6 @@ pub use cost::Bytes;
 pub use file::{ColumnSpan, FileView};
 pub use literal::{Bound, Literal, ValueRange};
 pub use workload::{
-    FilterOperator, FilterUse, JoinKind, JoinNotes, JoinStrategy, JoinUse, ParseReport,
+    Damage, FilterOperator, FilterUse, JoinKind, JoinNotes, JoinStrategy, JoinUse, ParseReport,
     QueryRecord, QueryStatus, ScanUse, SkipCounts, Window, Workload,
 };

@@ -1,6 +1,6 @@
 //! What a query history says, in one shape for every source.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{ColumnRef, Instant, TableName, ValueRange};
 
@@ -235,6 +235,55 @@ pub struct SkipCounts {
     pub cached: u64,
     /// Statements with an id that was read already.
     pub duplicate: u64,
+    /// `EXPLAIN`: nothing was run.
+    pub explain: u64,
+    /// `SHOW`, `DESCRIBE`, `USE`, `SET` and their like, and the upkeep of tables.
+    pub metadata: u64,
+    /// Lakebed's own queries and those of its records.
+    pub own: u64,
+    /// Executions of which the log has no plan.
+    pub no_plan: u64,
+    /// Statements outside the time window.
+    pub outside_window: u64,
+}
+
+impl SkipCounts {
+    /// Adds other counts to these.
+    pub fn add(&mut self, other: &Self) {
+        let Self {
+            system,
+            failed,
+            cached,
+            duplicate,
+            explain,
+            metadata,
+            own,
+            no_plan,
+            outside_window,
+        } = other;
+        self.system += system;
+        self.failed += failed;
+        self.cached += cached;
+        self.duplicate += duplicate;
+        self.explain += explain;
+        self.metadata += metadata;
+        self.own += own;
+        self.no_plan += no_plan;
+        self.outside_window += outside_window;
+    }
+}
+
+/// A place in a log that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Damage {
+    /// The file's name, without its folder.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u64,
+    /// The line's first byte, from 0, in the decompressed file.
+    pub offset_bytes: u64,
+    /// What is wrong there; never a part of the text.
+    pub what: String,
 }
 
 /// How much of a history could be read.
@@ -252,13 +301,32 @@ pub struct ParseReport {
     pub skipped: SkipCounts,
     /// Lines of the log that are no valid record.
     pub malformed_lines: u64,
+    /// Lines that are longer than is read.
+    pub over_limit_lines: u64,
+    /// Stretches of compressed logs that could not be decompressed.
+    pub damaged_stretches: u64,
+    /// Logs of a folder that could not be opened.
+    pub unreadable_logs: u64,
+    /// Records of a kind that the log's engine does not have.
+    pub unknown_records: u64,
+    /// Executions that the log begins and does not end; their statements are kept.
+    pub open_executions: u64,
     /// Whether a log ended in the middle of a record or a compressed frame.
     pub truncated: bool,
+    /// The first places that could not be read, at most [`ParseReport::MAX_PLACES`].
+    pub damage: Vec<Damage>,
     /// Reasons for partial and unparsed statements, with how often each occurred.
     pub reasons: BTreeMap<String, u64>,
+    /// For each reason, one statement without constants and names of users.
+    pub examples: BTreeMap<String, String>,
+    /// What a reader of the report should know of the logs, each once.
+    pub notes: BTreeSet<String>,
 }
 
 impl ParseReport {
+    /// Places beyond these are counted only.
+    pub const MAX_PLACES: usize = 100;
+
     /// Adds another report's counts to this one.
     pub fn merge(&mut self, other: &Self) {
         let Self {
@@ -268,22 +336,75 @@ impl ParseReport {
             unparsed,
             skipped,
             malformed_lines,
+            over_limit_lines,
+            damaged_stretches,
+            unreadable_logs,
+            unknown_records,
+            open_executions,
             truncated,
+            damage,
             reasons,
+            examples,
+            notes,
         } = other;
         self.statements += statements;
         self.parsed += parsed;
         self.partial += partial;
         self.unparsed += unparsed;
-        self.skipped.system += skipped.system;
-        self.skipped.failed += skipped.failed;
-        self.skipped.cached += skipped.cached;
-        self.skipped.duplicate += skipped.duplicate;
+        self.skipped.add(skipped);
         self.malformed_lines += malformed_lines;
+        self.over_limit_lines += over_limit_lines;
+        self.damaged_stretches += damaged_stretches;
+        self.unreadable_logs += unreadable_logs;
+        self.unknown_records += unknown_records;
+        self.open_executions += open_executions;
         self.truncated |= truncated;
+        for place in damage {
+            self.add_damage(place.clone());
+        }
         for (reason, count) in reasons {
             *self.reasons.entry(reason.clone()).or_default() += count;
         }
+        for (reason, example) in examples {
+            self.examples.entry(reason.clone()).or_insert_with(|| example.clone());
+        }
+        self.notes.extend(notes.iter().cloned());
+    }
+
+    /// Notes a place, while there are not too many.
+    pub fn add_damage(&mut self, place: Damage) {
+        if self.damage.len() < Self::MAX_PLACES {
+            self.damage.push(place);
+        }
+    }
+
+    /// Returns the share of statements that were read in full; `None` without statements.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a history has fewer than 2^53 statements")]
+    pub fn parse_rate(&self) -> Option<f64> {
+        (self.statements > 0).then(|| self.parsed as f64 / self.statements as f64)
+    }
+
+    /// Tells whether every byte and every statement of the logs was read, from its start to its end.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        let lost = self.malformed_lines
+            + self.over_limit_lines
+            + self.damaged_stretches
+            + self.unreadable_logs
+            + self.open_executions
+            + self.unparsed;
+        lost == 0 && !self.truncated
+    }
+
+    /// Lists the commonest reasons why statements could not be read in full, each with its count.
+    #[must_use]
+    pub fn commonest_reasons(&self, limit: usize) -> Vec<(&str, u64)> {
+        let mut reasons: Vec<(&str, u64)> =
+            self.reasons.iter().map(|(reason, count)| (reason.as_str(), *count)).collect();
+        reasons.sort_by(|(a, a_count), (b, b_count)| b_count.cmp(a_count).then_with(|| a.cmp(b)));
+        reasons.truncate(limit);
+        reasons
     }
 }
 
@@ -305,4 +426,67 @@ pub struct Workload {
     pub records: Vec<QueryRecord>,
     /// What could be read of the history.
     pub report: ParseReport,
+    /// After how many milliseconds a statement counts half; `None` lets all count the same.
+    pub half_life_ms: Option<u64>,
+}
+
+impl Workload {
+    /// Returns how much a statement counts: 1 at the window's end, half of that one half-life
+    /// earlier, and so on; 1 for all without a half-life.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "milliseconds are below 2^53")]
+    pub fn weight(&self, record: &QueryRecord) -> f64 {
+        let Some(half_life_ms) = self.half_life_ms.filter(|ms| *ms > 0) else { return 1.0 };
+        let age_ms = self.window.to.epoch_ms().saturating_sub(record.started_at.epoch_ms()).max(0);
+        0.5_f64.powf(age_ms as f64 / half_life_ms as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Instant, ParseReport, QueryRecord, QueryStatus, SkipCounts, Window, Workload};
+
+    fn record(started_at: i64) -> QueryRecord {
+        QueryRecord {
+            id: String::new(),
+            started_at: Instant::from_epoch_ms(started_at),
+            source: String::new(),
+            sql: None,
+            fingerprint: String::new(),
+            duration_ms: None,
+            status: QueryStatus::Finished,
+            joins: Vec::new(),
+            scans: Vec::new(),
+            confidence: 1.0,
+        }
+    }
+
+    #[test]
+    fn a_statement_counts_half_for_each_half_life() {
+        let window = Window { from: Instant::from_epoch_ms(0), to: Instant::from_epoch_ms(300) };
+        let mut workload = Workload { window, ..Workload::default() };
+        let weights = |workload: &Workload| [300, 200, 0].map(|at| workload.weight(&record(at)));
+        assert_eq!(weights(&workload), [1.0, 1.0, 1.0]);
+        workload.half_life_ms = Some(100);
+        assert_eq!(weights(&workload), [1.0, 0.5, 0.125]);
+        workload.half_life_ms = Some(0);
+        assert_eq!(weights(&workload), [1.0, 1.0, 1.0]);
+    }
+
+    #[test]
+    fn a_report_adds_up_and_lists_its_commonest_reasons() {
+        let mut report =
+            ParseReport { statements: 4, parsed: 3, unparsed: 1, ..ParseReport::default() };
+        report.reasons.insert("b".to_owned(), 2);
+        let mut other = ParseReport { statements: 1, partial: 1, ..ParseReport::default() };
+        other.reasons.extend([("a".to_owned(), 2), ("b".to_owned(), 1), ("c".to_owned(), 1)]);
+        other.skipped = SkipCounts { no_plan: 2, explain: 1, ..SkipCounts::default() };
+        report.merge(&other);
+        assert_eq!(report.commonest_reasons(2), [("b", 3), ("a", 2)]);
+        assert_eq!((report.skipped.no_plan, report.skipped.explain), (2, 1));
+        assert_eq!(report.parse_rate(), Some(0.6));
+        assert!(!report.is_complete());
+        assert_eq!(ParseReport::default().parse_rate(), None);
+        assert!(ParseReport::default().is_complete());
+    }
 }

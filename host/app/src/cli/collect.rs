@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use lakebed_collect::CollectOptions;
+use lakebed_model::Workload;
 use serde_json::json;
 
-use super::{Output, output::parse_summary, parse_window};
+use super::{Output, Sources, output::parse_summary};
 use crate::{
     error::Error,
     pipeline::Pipeline,
@@ -16,20 +16,8 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// Query logs: Spark event logs (files or eventlog_v2_… folders), exports of Databricks,
-    /// Snowflake, Trino, Athena, BigQuery, Redshift, DuckDB and OpenLineage as JSON, CSV or Parquet,
-    /// rows of `ts` and `sql`, or a lake where `lakebed sql` ran
-    #[arg(required = true, value_name = "SOURCE")]
-    sources: Vec<PathBuf>,
-    /// Read the logs as this format instead of recognizing it
-    #[arg(long, value_name = "FORMAT")]
-    format: Option<String>,
-    /// Keep the statements of this long before the newest one, such as `7d`
-    #[arg(long, value_name = "DURATION", value_parser = parse_window)]
-    since: Option<u64>,
-    /// Leave constants and names of people out of what is printed and stored
-    #[arg(long)]
-    redact: bool,
+    #[command(flatten)]
+    sources: Sources,
     /// Append the records to the history table of the lake in this folder
     #[arg(long, value_name = "LAKE")]
     into: Option<PathBuf>,
@@ -40,12 +28,21 @@ pub(super) async fn run(
     arguments: Arguments,
     output: &mut Output,
 ) -> Result<(), Error> {
-    let Arguments { format, since: window_ms, redact, .. } = arguments;
-    let options = CollectOptions { format, window_ms, redact };
-    let workload = pipeline.collect(&arguments.sources, &options).await?;
+    let sources = &arguments.sources;
+    let workload = pipeline.collect(&sources.sources, &sources.options()).await?;
+    print(pipeline, &arguments, &workload, output).await?;
+    sources.check(&workload.report)
+}
+
+async fn print(
+    pipeline: &Pipeline,
+    arguments: &Arguments,
+    workload: &Workload,
+    output: &mut Output,
+) -> Result<(), Error> {
     let parse = ParseView::from(&workload.report);
     if let Some(folder) = &arguments.into {
-        let version = records::append_history(pipeline, folder, &workload).await?;
+        let version = records::append_history(pipeline, folder, workload).await?;
         let table = folder.join("_lakebed").join("history");
         let (table, records) = (table.display().to_string(), workload.records.len());
         if output.is_json() {

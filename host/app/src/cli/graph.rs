@@ -29,10 +29,16 @@ pub(super) async fn run(
     let graph = pipeline.graph(&workload, &rows, arguments.scorer.as_deref()).await?;
     if output.is_json() {
         let scorer = pipeline.plugins.scorer(arguments.scorer.as_deref())?;
-        return output.document(&GraphView::new(&workload, &graph, scorer.plugin()));
+        output.document(&GraphView::new(&workload, &graph, scorer.plugin()))?;
+    } else {
+        output.line(parse_summary(&workload.report))?;
+        print(&graph, output)?;
     }
-    output.line(parse_summary(&workload.report))?;
-    print_edges(&graph, output)?;
+    arguments.sources.check(&workload.report)
+}
+
+fn print(graph: &JoinGraph, output: &mut Output) -> Result<(), Error> {
+    print_edges(graph, output)?;
     let rows = graph
         .filters()
         .iter()

@@ -5,6 +5,7 @@ mod collect;
 mod compact;
 mod demo;
 mod drift;
+mod experiment;
 mod explain;
 mod graph;
 mod interrupt;
@@ -90,6 +91,8 @@ enum Verb {
     Compact(compact::Arguments),
     /// List, check and inspect plugins
     Plugin(plugin::Arguments),
+    /// Measure what Lakebed promises, on this machine
+    Experiment(experiment::Arguments),
 }
 
 /// Runs the program and turns its result into an exit code.
@@ -163,6 +166,7 @@ async fn run(cli: Cli) -> Result<(), Error> {
         Verb::Plugin(arguments) => {
             plugin::run(&pipeline(&global).await?, arguments, &mut output).await
         }
+        Verb::Experiment(arguments) => experiment::run(arguments, &mut output).await,
     }
 }
 
@@ -234,15 +238,30 @@ fn parse_window(text: &str) -> Result<u64, String> {
 /// The logs a verb reads, and how.
 #[derive(Debug, Clone, Args)]
 struct Sources {
-    /// Query logs of any format that `collect` reads: files, folders, or a lake with its own history
+    /// Query logs of any format that `collect` reads: Spark event logs in any of Spark's codecs, exports
+    /// of Databricks, Snowflake, Trino, Athena, BigQuery, Redshift, DuckDB and OpenLineage as JSON, CSV
+    /// or Parquet, rows of `ts` and `sql`, a lake where `lakebed sql` ran; files, folders of many,
+    /// patterns, URLs (`s3://…`), or `-` for standard input
     #[arg(required = true, value_name = "SOURCE")]
     sources: Vec<PathBuf>,
     /// Read the logs as this format instead of recognizing it
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
-    /// Keep the statements of this long before the newest one, such as `7d`
-    #[arg(long, value_name = "DURATION", value_parser = parse_window)]
+    /// Keep the statements of this long before the window's end, such as `7d`
+    #[arg(long, visible_alias = "since", value_name = "DURATION", value_parser = parse_window)]
     window: Option<u64>,
+    /// End the window this long before the newest statement
+    #[arg(long, default_value = "0s", value_name = "DURATION", value_parser = parse_window, hide_default_value = true)]
+    slide: u64,
+    /// Let a statement this long before the window's end count half in the scores of joins
+    #[arg(long, value_name = "DURATION", value_parser = parse_window)]
+    half_life: Option<u64>,
+    /// Fail (exit code 2) unless every line and every statement could be read
+    #[arg(long)]
+    strict: bool,
+    /// Leave constants and names of people out of what is printed and stored
+    #[arg(long)]
+    redact: bool,
 }
 
 impl Sources {
@@ -250,7 +269,21 @@ impl Sources {
         lakebed_collect::CollectOptions {
             format: self.format.clone(),
             window_ms: self.window,
-            ..lakebed_collect::CollectOptions::default()
+            slide_ms: self.slide,
+            half_life_ms: self.half_life,
+            threads: None,
+            redact: self.redact,
         }
+    }
+
+    /// Refuses a history that was not read in full, when that was asked for.
+    fn check(&self, report: &lakebed_model::ParseReport) -> Result<(), Error> {
+        if !self.strict || report.is_complete() {
+            return Ok(());
+        }
+        Err(Error::Usage {
+            what: format!("read all of the history: {}", output::losses(report).join(", ")),
+            help: "mend the logs, or use what could be read by leaving out --strict".to_owned(),
+        })
     }
 }

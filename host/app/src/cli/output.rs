@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent, presets};
-use lakebed_model::ParseReport;
+use lakebed_model::{Damage, ParseReport};
 use serde::Serialize;
 use serde_json::json;
 
@@ -96,29 +96,83 @@ fn write_line(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Says in one line how much of a history could be read.
+/// Reasons and places that are shown to a person; machine output has more.
+const SHOWN: usize = 10;
+
+/// Says how much of a history could be read: a line of counts, then what was lost and why.
 pub(super) fn parse_summary(report: &ParseReport) -> String {
+    let skipped = &report.skipped;
     let mut text = format!(
         "{} statements: {} read in full, {} in part, {} not; left out: {} without a table of the workload, {} failed, {} cached, {} duplicate",
         report.statements,
         report.parsed,
         report.partial,
         report.unparsed,
-        report.skipped.system,
-        report.skipped.failed,
-        report.skipped.cached,
-        report.skipped.duplicate,
+        skipped.system,
+        skipped.failed,
+        skipped.cached,
+        skipped.duplicate,
     );
-    if report.malformed_lines > 0 {
-        text.push_str(&format!("; {} malformed lines skipped", report.malformed_lines));
+    let more = [
+        (skipped.explain, "explained only"),
+        (skipped.metadata, "about tables"),
+        (skipped.own, "Lakebed's own"),
+        (skipped.no_plan, "without a plan"),
+        (skipped.outside_window, "outside the window"),
+    ];
+    for (count, what) in more.into_iter().filter(|(count, _)| *count > 0) {
+        text.push_str(&format!(", {count} {what}"));
     }
-    if report.truncated {
-        text.push_str("; a log ends in the middle of a record");
+    for loss in losses(report).iter().filter(|loss| !loss.ends_with(NOT_READ)) {
+        text.push_str("; ");
+        text.push_str(loss);
     }
-    for (reason, count) in report.reasons.iter().take(10) {
+    if let Some(rate) = report.parse_rate().filter(|rate| *rate < 1.0) {
+        text.push_str(&format!("\n  {:.1} % of the statements were read in full", 100.0 * rate));
+    }
+    for (reason, count) in report.commonest_reasons(SHOWN) {
         text.push_str(&format!("\n  {count} × {reason}"));
+        if let Some(example) = report.examples.get(reason) {
+            text.push_str(&format!("\n      such as {example}"));
+        }
+    }
+    for place in report.damage.iter().take(SHOWN) {
+        let Damage { file, line, offset_bytes, what } = place;
+        text.push_str(&format!("\n  {file}, line {line}, byte {offset_bytes}: {what}"));
+    }
+    if report.damage.len() > SHOWN {
+        text.push_str("\n  … (more places with --json)");
+    }
+    for note in &report.notes {
+        text.push_str(&format!("\n  note: {note}"));
     }
     text
+}
+
+/// Ends the loss that the counts of statements tell already.
+const NOT_READ: &str = "could not be read";
+
+/// Lists what of a history was not read.
+pub(super) fn losses(report: &ParseReport) -> Vec<String> {
+    let counts = [
+        (report.malformed_lines, "malformed lines skipped"),
+        (report.over_limit_lines, "lines over the limit skipped"),
+        (report.damaged_stretches, "damaged stretches skipped"),
+        (report.unreadable_logs, "logs not opened"),
+        (report.open_executions, "executions without their end"),
+    ];
+    let mut losses: Vec<String> = counts
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    if report.truncated {
+        losses.push("a log ends in the middle of a record".to_owned());
+    }
+    if report.unparsed > 0 {
+        losses.push(format!("{} statements {NOT_READ}", report.unparsed));
+    }
+    losses
 }
 
 /// Prints an error on standard error: what, why, what to do; as JSON too when asked for.

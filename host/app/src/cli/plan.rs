@@ -40,6 +40,7 @@ pub(super) async fn run(
     settings.storage_budget = arguments.storage_budget.or(settings.storage_budget);
     let workload =
         pipeline.collect(&arguments.sources.sources, &arguments.sources.options()).await?;
+    arguments.sources.check(&workload.report)?;
     let rows = pipeline.row_counts(&workload).await?;
     let graph = pipeline.graph(&workload, &rows, None).await?;
     let evidence = pipeline.evidence(&workload, &graph, &arguments.tables).await?;

@@ -35,6 +35,9 @@ struct ShippedLog {
     events: &'static [u8],
 }
 
+/// The event log of window 1, as Spark wrote it.
+pub(super) const SHIPPED_W1: &[u8] = LOGS[0].events;
+
 /// Two windows of one workload: W1 and, when a new join column has appeared, W3.
 const LOGS: [ShippedLog; 2] = [
     ShippedLog {

@@ -1,8 +1,8 @@
 //! `collect`: the parse report and the records.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use lakebed_model::{ParseReport, QueryRecord, QueryStatus};
+use lakebed_model::{Damage, ParseReport, QueryRecord, QueryStatus};
 use serde::Serialize;
 
 /// How much of a history could be read.
@@ -13,9 +13,18 @@ pub struct ParseView {
     partial: u64,
     unparsed: u64,
     skipped: SkippedView,
+    parse_rate: Option<f64>,
     malformed_lines: u64,
+    over_limit_lines: u64,
+    damaged_stretches: u64,
+    unreadable_logs: u64,
+    unknown_records: u64,
+    open_executions: u64,
     truncated: bool,
+    damage: Vec<DamageView>,
     reasons: BTreeMap<String, u64>,
+    examples: BTreeMap<String, String>,
+    notes: BTreeSet<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -24,24 +33,59 @@ struct SkippedView {
     failed: u64,
     cached: u64,
     duplicate: u64,
+    explain: u64,
+    metadata: u64,
+    own: u64,
+    no_plan: u64,
+    outside_window: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct DamageView {
+    file: String,
+    line: u64,
+    offset_bytes: u64,
+    what: String,
+}
+
+impl From<&Damage> for DamageView {
+    fn from(damage: &Damage) -> Self {
+        let Damage { file, line, offset_bytes, what } = damage.clone();
+        Self { file, line, offset_bytes, what }
+    }
 }
 
 impl From<&ParseReport> for ParseView {
     fn from(report: &ParseReport) -> Self {
+        let skipped = &report.skipped;
         Self {
             statements: report.statements,
             parsed: report.parsed,
             partial: report.partial,
             unparsed: report.unparsed,
             skipped: SkippedView {
-                system: report.skipped.system,
-                failed: report.skipped.failed,
-                cached: report.skipped.cached,
-                duplicate: report.skipped.duplicate,
+                system: skipped.system,
+                failed: skipped.failed,
+                cached: skipped.cached,
+                duplicate: skipped.duplicate,
+                explain: skipped.explain,
+                metadata: skipped.metadata,
+                own: skipped.own,
+                no_plan: skipped.no_plan,
+                outside_window: skipped.outside_window,
             },
+            parse_rate: report.parse_rate(),
             malformed_lines: report.malformed_lines,
+            over_limit_lines: report.over_limit_lines,
+            damaged_stretches: report.damaged_stretches,
+            unreadable_logs: report.unreadable_logs,
+            unknown_records: report.unknown_records,
+            open_executions: report.open_executions,
             truncated: report.truncated,
+            damage: report.damage.iter().map(DamageView::from).collect(),
             reasons: report.reasons.clone(),
+            examples: report.examples.clone(),
+            notes: report.notes.clone(),
         }
     }
 }

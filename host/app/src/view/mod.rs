@@ -5,6 +5,7 @@
 mod common;
 mod demo;
 mod drift;
+mod experiment;
 mod graph;
 mod history;
 mod plan;
@@ -14,6 +15,7 @@ pub use demo::{
     DemoCompactionView, DemoDriftView, DemoQueryView, DemoReplanView, DemoTableView, DemoView,
 };
 pub use drift::DriftView;
+pub use experiment::ExperimentView;
 pub use graph::GraphView;
 pub use history::{JoinView, ParseView, RecordView, ScanView};
 pub use plan::{ActionView, LayoutView, PlanInputsView, PlanView, RejectionView};

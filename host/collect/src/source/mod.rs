@@ -2,9 +2,13 @@
 
 mod athena;
 mod bigquery;
+mod codec;
 mod databricks;
 pub(crate) mod discover;
 mod duckdb;
+pub(crate) mod exclude;
+#[cfg(test)]
+pub(crate) mod fuzz;
 #[cfg(test)]
 mod history_tests;
 mod jsonl;
@@ -19,7 +23,8 @@ mod spark_event;
 mod statement;
 mod trino;
 
-pub use statement::{LogHead, LogPath, Reading, Statement};
+pub use lines::decompressed_bytes;
+pub use statement::{Access, LogHead, LogNote, LogPath, Reading, Statement};
 
 #[cfg(test)]
 pub(crate) use statement::tests;
@@ -30,9 +35,11 @@ use crate::{Catalog, CollectError, lineage::sql::Dialect};
 
 /// Reads one format of query log.
 ///
-/// Implementers must give every statement that is anybody's workload to the sink exactly once, and
-/// must count what they leave out. They must not deduplicate or shorten table names:
-/// [`collect`](fn@crate::collect) does, across logs, and it orders what they give.
+/// Implementers must read in one pass, must give every statement that is anybody's workload to the sink
+/// exactly once, and must count what they leave out, with the places of lines that are no records.
+/// Memory must not grow with the log. They must not deduplicate or shorten table names:
+/// [`collect`](fn@crate::collect) does, across logs, several of which are read at once, and it orders
+/// what they give.
 pub trait LogSource: Send + Sync + std::fmt::Debug {
     /// Returns the name that `--format` takes and that records carry.
     fn name(&self) -> &'static str;
@@ -48,8 +55,8 @@ pub trait LogSource: Send + Sync + std::fmt::Debug {
     /// Reads the log; the report counts what was left out, not the statements that were given.
     ///
     /// # Errors
-    /// Fails when the log cannot be opened or decompressed, or holds no SQL statement at all. A
-    /// log that is cut in the middle is no error: its whole lines are read and the report says so.
+    /// Fails when the log cannot be opened, or holds no SQL statement at all. A log that is cut or
+    /// damaged is no error: its whole lines are read and the report says so.
     fn read(
         &self,
         log: &LogPath,

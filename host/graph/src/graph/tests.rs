@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use lakebed_model::{
     ColumnRef, FilterOperator, FilterUse, Instant, JoinKind, JoinNotes, JoinStrategy, JoinUse,
-    QueryRecord, QueryStatus, ScanUse, TableName, Workload,
+    QueryRecord, QueryStatus, ScanUse, TableName, Window, Workload,
 };
 
 use super::JoinGraph;
@@ -93,6 +93,31 @@ impl EdgeScorer for Says {
     fn score(&self, _: &[EdgeStats]) -> Result<Vec<f64>, ScoreError> {
         Ok(self.0.clone())
     }
+}
+
+#[test]
+fn older_statements_count_less_where_a_half_life_is_given() {
+    let at = |id: &str, epoch_ms: i64, join: JoinUse| QueryRecord {
+        started_at: Instant::from_epoch_ms(epoch_ms),
+        ..record(id, 10, vec![join], Vec::new())
+    };
+    let workload = Workload {
+        window: Window { from: Instant::from_epoch_ms(0), to: Instant::from_epoch_ms(200) },
+        records: vec![
+            at("old", 0, customer_orders()),
+            at("older", 100, customer_orders()),
+            at("new", 200, orders_lineitem()),
+        ],
+        half_life_ms: Some(100),
+        ..Workload::default()
+    };
+    let graph = JoinGraph::build(&workload, &BTreeMap::new());
+    let counts = |table: &str| {
+        let edge = graph.edges().iter().find(|edge| edge.stats.left.as_str() == table).unwrap();
+        (edge.stats.frequency, edge.stats.weight)
+    };
+    assert_eq!(counts("customer"), (2, 0.75));
+    assert_eq!(counts("lineitem"), (1, 1.0));
 }
 
 #[test]

@@ -17,7 +17,7 @@ impl EdgeScorer for Jis {
     }
 
     fn score(&self, edges: &[EdgeStats]) -> Result<Vec<f64>, ScoreError> {
-        let frequency = normalized(edges.iter().map(|edge| edge.frequency as f64));
+        let frequency = normalized(edges.iter().map(|edge| edge.weight));
         let rows = normalized(edges.iter().map(|edge| (edge.rows_product_mean + 1.0).log10()));
         let cost = normalized(edges.iter().map(|edge| edge.cost_ms_mean));
         Ok(frequency.iter().zip(rows).zip(cost).map(|((f, d), c)| f * d * c).collect())

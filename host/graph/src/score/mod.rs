@@ -92,7 +92,7 @@ pub(crate) fn degeneracy(edges: &[Edge]) -> Option<Degeneracy> {
         edges.iter().all(|edge| value(&edge.stats).total_cmp(&first).is_eq())
     };
     let figures: Vec<Figure> = [
-        (Figure::Frequency, constant(|stats| stats.frequency as f64)),
+        (Figure::Frequency, constant(|stats| stats.weight)),
         (Figure::RowsProduct, constant(|stats| stats.rows_product_mean)),
         (Figure::Cost, constant(|stats| stats.cost_ms_mean)),
     ]

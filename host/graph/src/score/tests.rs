@@ -14,6 +14,7 @@ fn edge(frequency: u64, rows_product_mean: f64, cost_ms_mean: f64) -> EdgeStats 
         strategies: BTreeMap::new(),
         planned_strategies: BTreeMap::new(),
         frequency,
+        weight: frequency as f64,
         rows_product_mean,
         cost_ms_mean,
         bytes_mean: 0.0,

@@ -1,6 +1,6 @@
 //! The events that matter, out of the hundreds of kinds that a log holds.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use crate::lineage::spark_plan::{Metric, NodeId, PlanNode, PlanTree};
 
@@ -16,7 +16,12 @@ pub(super) struct LoggedPlan {
     pub(super) tree: PlanTree,
     /// The same plan as long text.
     pub(super) description: String,
+    /// Whether the text was left out because it is longer than [`MAX_PLAN_TEXT_BYTES`].
+    pub(super) text_over_limit: bool,
 }
+
+/// Longer texts of plans are left to the tree, which says nearly the same.
+const MAX_PLAN_TEXT_BYTES: usize = 4 << 20;
 
 /// An event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,66 +29,122 @@ pub(super) enum Event {
     /// The application got its id.
     Application { id: String },
     /// An execution started.
-    Start { id: u64, root: Option<u64>, description: String, time: i64, plan: LoggedPlan },
-    /// Adaptive execution changed the plan.
-    Update { id: u64, plan: LoggedPlan },
+    Start { id: u64, root: Option<u64>, description: String, time: Option<i64>, plan: LoggedPlan },
+    /// Adaptive execution changed the plan; [`plan_of_update`] reads it.
+    Update { id: u64 },
     /// The driver counted something for an execution.
     DriverCounts { id: u64, counts: Vec<(u64, u64)> },
-    /// An execution ended.
-    End { id: u64, time: i64, failed: bool },
+    /// An execution ended; Spark tells whether it failed since version 3.4.
+    End { id: u64, time: Option<i64>, failed: Option<bool> },
+    /// A job works for an execution.
+    Job { id: u64, execution: u64 },
+    /// A job failed.
+    JobFailed { id: u64 },
     /// A stage ended with these row counts by accumulator.
     StageRows { counts: Vec<(u64, u64)> },
 }
 
-/// Returns the event's name without parsing the line: `{"Event":"<name>"`.
-pub(super) fn name(line: &str) -> Option<&str> {
-    line.strip_prefix("{\"Event\":\"")?.split('"').next()
+/// How much of an event's line is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Interest {
+    /// All of it.
+    Whole,
+    /// Whether it is JSON.
+    Form,
+    /// Where it ends: task events are nearly all of a log, and a cut shows there.
+    End,
 }
+
+/// Returns an event's name; `{"Event":"<name>"` is read without parsing the line.
+///
+/// # Errors
+/// Fails when the line is no object with a text as `Event`.
+pub(super) fn name(line: &[u8]) -> Result<Cow<'_, str>, Malformed> {
+    let quick = line.strip_prefix(b"{\"Event\":\"").and_then(|rest| {
+        let end = memchr::memchr2(b'"', b'\\', &rest[..rest.len().min(MAX_NAME_BYTES)])?;
+        if rest[end] == b'"' { str::from_utf8(&rest[..end]).ok() } else { None }
+    });
+    if let Some(name) = quick {
+        return Ok(Cow::Borrowed(name));
+    }
+    let text = String::from_utf8_lossy(line);
+    let mut json = Json::new(&text);
+    let found = if json.seek("Event")? { json.text()? } else { None };
+    match found {
+        Some(name) => Ok(Cow::Owned(name.into_owned())),
+        None => Err(Malformed { at: 0, expected: "an object with a text as `Event`" }),
+    }
+}
+
+/// Longer names are read the slow way.
+const MAX_NAME_BYTES: usize = 200;
 
 /// Tells whether an event is one of SQL execution.
 pub(super) fn is_sql(name: &str) -> bool {
     name.starts_with(SQL)
 }
 
-/// Checks a line that nobody reads. Task events are nearly all of a log: of them only the end is
-/// looked at, where a cut shows.
-pub(super) fn check(name: &str, line: &str) -> bool {
-    if name.starts_with("SparkListenerTask") {
-        return line.trim_end().ends_with('}');
-    }
-    let mut json = Json::new(line);
-    json.skip().and_then(|()| json.end()).is_ok()
+/// Tells whether Spark itself has events of this kind.
+pub(super) fn is_sparks(name: &str) -> bool {
+    name.starts_with("SparkListener") || name.starts_with("org.apache.spark.")
 }
 
-/// Reads an event, or `None` when its kind does not matter.
+/// Tells what to do with a line by its event's name.
+pub(super) fn interest(name: &str) -> Interest {
+    match name.strip_prefix(SQL).unwrap_or(name) {
+        "SparkListenerApplicationStart"
+        | "SparkListenerStageCompleted"
+        | "SparkListenerJobStart"
+        | "SparkListenerJobEnd"
+        | "SQLExecutionStart"
+        | "SQLAdaptiveExecutionUpdate"
+        | "DriverAccumUpdates"
+        | "SQLExecutionEnd" => Interest::Whole,
+        task if task.starts_with("SparkListenerTask") => Interest::End,
+        _ => Interest::Form,
+    }
+}
+
+/// Checks that a line is one JSON value.
+pub(super) fn check(line: &str) -> Result<(), Malformed> {
+    let mut json = Json::new(line);
+    json.skip()?;
+    json.end()
+}
+
+/// Reads an event, or `None` when it does not matter.
 pub(super) fn read(name: &str, line: &str) -> Result<Option<Event>, Malformed> {
-    let event = match name.strip_prefix(SQL).unwrap_or(name) {
-        "SparkListenerApplicationStart" => application(line)?,
-        "SparkListenerStageCompleted" => Some(Event::StageRows { counts: stage_rows(line)? }),
-        "SQLExecutionStart" => start(line)?,
+    match name.strip_prefix(SQL).unwrap_or(name) {
+        "SparkListenerApplicationStart" => application(line),
+        "SparkListenerStageCompleted" => Ok(Some(Event::StageRows { counts: stage_rows(line)? })),
+        "SparkListenerJobStart" => job(line),
+        "SparkListenerJobEnd" => failed_job(line),
+        "SQLExecutionStart" => {
+            let Fields { id, root, description, time, plan, .. } = Fields::read(line)?;
+            Ok(id.map(|id| Event::Start { id, root, description, time, plan }))
+        }
         "SQLAdaptiveExecutionUpdate" => {
-            let fields = Fields::read(line)?;
-            fields.id.map(|id| Event::Update { id, plan: fields.plan })
+            check(line)?;
+            let mut json = Json::new(line);
+            let id = if json.seek("executionId")? { unsigned(&mut json)? } else { None };
+            Ok(id.map(|id| Event::Update { id }))
         }
         "DriverAccumUpdates" => {
             let fields = Fields::read(line)?;
-            fields.id.map(|id| Event::DriverCounts { id, counts: fields.counts })
+            Ok(fields.id.map(|id| Event::DriverCounts { id, counts: fields.counts }))
         }
         "SQLExecutionEnd" => {
             let fields = Fields::read(line)?;
-            let failed = fields.error_message.is_some_and(|message| !message.is_empty());
-            fields.id.zip(fields.time).map(|(id, time)| Event::End { id, time, failed })
+            let failed = fields.error_message.map(|message| !message.is_empty());
+            Ok(fields.id.map(|id| Event::End { id, time: fields.time, failed }))
         }
-        _ => None,
-    };
-    Ok(event)
+        _ => Ok(None),
+    }
 }
 
-fn start(line: &str) -> Result<Option<Event>, Malformed> {
-    let fields = Fields::read(line)?;
-    let (Some(id), Some(time)) = (fields.id, fields.time) else { return Ok(None) };
-    let description = fields.description;
-    Ok(Some(Event::Start { id, root: fields.root, description, time, plan: fields.plan }))
+/// Reads the plan of a line that was an [`Event::Update`].
+pub(super) fn plan_of_update(line: &str) -> Option<LoggedPlan> {
+    Fields::read(line).ok().map(|fields| fields.plan)
 }
 
 /// The fields of all SQL events together; each event has some of them.
@@ -109,7 +170,11 @@ impl Fields {
                 "time" => fields.time = json.integer()?,
                 "description" => fields.description = owned(json)?,
                 "errorMessage" => fields.error_message = json.text()?.map(|text| text.into_owned()),
-                "physicalPlanDescription" => fields.plan.description = owned(json)?,
+                "physicalPlanDescription" => {
+                    let text = json.text_within(MAX_PLAN_TEXT_BYTES)?;
+                    fields.plan.text_over_limit = text.is_none();
+                    fields.plan.description = text.unwrap_or_default().into_owned();
+                }
                 "sparkPlanInfo" => fields.plan.tree = plan_tree(json)?,
                 "accumUpdates" => fields.counts = pairs(json)?,
                 _ => json.skip()?,
@@ -121,16 +186,63 @@ impl Fields {
     }
 }
 
+/// An application that is tried again keeps its id, and its executions start at 0 again.
 fn application(line: &str) -> Result<Option<Event>, Malformed> {
-    let mut id = None;
+    let (mut id, mut attempt) = (None, None);
     Json::new(line).object(&mut |json, name| {
-        if name == "App ID" {
-            id = json.text()?.map(|text| text.into_owned());
-            return Ok(());
+        match name {
+            "App ID" => id = json.text()?.map(|text| text.into_owned()),
+            "App Attempt ID" => attempt = json.text()?.map(|text| text.into_owned()),
+            _ => json.skip()?,
         }
-        json.skip()
+        Ok(())
     })?;
-    Ok(id.map(|id| Event::Application { id }))
+    Ok(id.map(|id| Event::Application {
+        id: match attempt {
+            Some(attempt) => format!("{id}/{attempt}"),
+            None => id,
+        },
+    }))
+}
+
+/// Reads which execution a job works for. Its properties hold the whole configuration, so they are
+/// searched for the one that matters.
+fn job(line: &str) -> Result<Option<Event>, Malformed> {
+    const EXECUTION: &str = "\"spark.sql.execution.id\":\"";
+    check(line)?;
+    let mut json = Json::new(line);
+    let id = if json.seek("Job ID")? { unsigned(&mut json)? } else { None };
+    let after = memchr::memmem::find(line.as_bytes(), EXECUTION.as_bytes());
+    let execution = after.and_then(|at| line[at + EXECUTION.len()..].split('"').next());
+    let execution = execution.and_then(|text| text.parse().ok());
+    Ok(id.zip(execution).map(|(id, execution)| Event::Job { id, execution }))
+}
+
+/// Reads which job failed. Adaptive execution cancels jobs that turn out not to be needed.
+fn failed_job(line: &str) -> Result<Option<Event>, Malformed> {
+    let (mut id, mut failed, mut cancelled) = (None, false, false);
+    let mut json = Json::new(line);
+    json.object(&mut |json, name| match name {
+        "Job ID" => unsigned(json).map(|value| id = value),
+        "Job Result" if json.is_object() => json.object(&mut |json, name| {
+            match name {
+                "Result" => failed = json.text()?.as_deref() == Some("JobFailed"),
+                "Exception" if json.is_object() => json.object(&mut |json, name| match name {
+                    "Message" => {
+                        let message = json.text()?.unwrap_or_default();
+                        cancelled = message.contains("cancelled");
+                        Ok(())
+                    }
+                    _ => json.skip(),
+                })?,
+                _ => json.skip()?,
+            }
+            Ok(())
+        }),
+        _ => json.skip(),
+    })?;
+    json.end()?;
+    Ok(id.filter(|_| failed && !cancelled).map(|id| Event::JobFailed { id }))
 }
 
 /// Operators below operators beyond this are not read, so that no plan exhausts the stack.
@@ -267,11 +379,11 @@ fn owned(json: &mut Json<'_>) -> Result<String, Malformed> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Event, name, read};
+    use super::{Event, Interest, interest, name, read};
 
     #[track_caller]
     fn check(line: &str, expected: Option<Event>) {
-        assert_eq!(read(name(line).unwrap(), line), Ok(expected));
+        assert_eq!(read(&name(line.as_bytes()).unwrap(), line), Ok(expected));
     }
 
     #[test]
@@ -282,10 +394,10 @@ mod tests {
                  \"executionId\":7,\"time\":12{message}}}"
             )
         };
-        let end = |failed| Some(Event::End { id: 7, time: 12, failed });
-        check(&line(""), end(false));
-        check(&line(",\"errorMessage\":\"\""), end(false));
-        check(&line(",\"errorMessage\":\"boom\""), end(true));
+        let end = |failed| Some(Event::End { id: 7, time: Some(12), failed });
+        check(&line(""), end(None));
+        check(&line(",\"errorMessage\":\"\""), end(Some(false)));
+        check(&line(",\"errorMessage\":\"boom\""), end(Some(true)));
     }
 
     #[test]
@@ -344,6 +456,67 @@ mod tests {
 
     #[test]
     fn events_that_do_not_matter_are_not_parsed() {
-        check(r#"{"Event":"SparkListenerTaskEnd", broken"#, None);
+        let line = r#"{"Event":"SparkListenerTaskEnd", broken"#;
+        check(line, None);
+        assert_eq!(interest("SparkListenerTaskEnd"), Interest::End);
+        assert_eq!(interest("SparkListenerTaskGettingResult"), Interest::End);
+        assert_eq!(interest("SparkListenerJobEnd"), Interest::Whole);
+        assert_eq!(interest("SparkListenerStageSubmitted"), Interest::Form);
+    }
+
+    #[test]
+    fn an_event_has_its_name_wherever_it_stands() {
+        let named = |line: &[u8]| name(line).map(std::borrow::Cow::into_owned).ok();
+        assert_eq!(named(br#"{"Event":"A","x":1}"#).as_deref(), Some("A"));
+        assert_eq!(named(br#"{"x":[1],"Event":"A"}"#).as_deref(), Some("A"));
+        assert_eq!(named(br#" { "Event" : "A" }"#).as_deref(), Some("A"));
+        assert_eq!(named(b"{\"x\":\"\xff\",\"Event\":\"A\"}").as_deref(), Some("A"));
+        for line in ["7", "\"x\"", "[1]", "null", r#"{"Event":null}"#, r#"{"Event":7}"#, "{}", "x"]
+        {
+            assert_eq!(named(line.as_bytes()), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_plan_that_is_null_is_no_plan() {
+        let line = r#"{"Event":"org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart","executionId":3,"sparkPlanInfo":null,"time":1}"#;
+        let Ok(Some(Event::Start { plan, .. })) = read(&name(line.as_bytes()).unwrap(), line)
+        else {
+            panic!("a start")
+        };
+        assert_eq!(plan, super::LoggedPlan::default());
+    }
+
+    #[test]
+    fn jobs_tell_their_execution_and_whether_they_failed() {
+        check(
+            r#"{"Event":"SparkListenerJobStart","Job ID":4,"Properties":{"a":"b","spark.sql.execution.id":"17"}}"#,
+            Some(Event::Job { id: 4, execution: 17 }),
+        );
+        check(r#"{"Event":"SparkListenerJobStart","Job ID":4,"Properties":{}}"#, None);
+        let end = |result: &str| {
+            format!(r#"{{"Event":"SparkListenerJobEnd","Job ID":4,"Job Result":{result}}}"#)
+        };
+        check(&end(r#"{"Result":"JobSucceeded"}"#), None);
+        check(
+            &end(r#"{"Result":"JobFailed","Exception":{"Message":"boom"}}"#),
+            Some(Event::JobFailed { id: 4 }),
+        );
+        check(
+            &end(r#"{"Result":"JobFailed","Exception":{"Message":"Job 4 cancelled because"}}"#),
+            None,
+        );
+    }
+
+    #[test]
+    fn an_attempt_is_part_of_the_applications_id() {
+        check(
+            r#"{"Event":"SparkListenerApplicationStart","App ID":"app_1","User":"u"}"#,
+            Some(Event::Application { id: "app_1".to_owned() }),
+        );
+        check(
+            r#"{"Event":"SparkListenerApplicationStart","App ID":"app_1","App Attempt ID":"2"}"#,
+            Some(Event::Application { id: "app_1/2".to_owned() }),
+        );
     }
 }

@@ -47,6 +47,11 @@ pub(super) struct Work {
 }
 
 impl Execution {
+    /// Iterates over the plans that the log has, the first one first.
+    pub(super) fn plans(&self) -> impl Iterator<Item = &LoggedPlan> {
+        std::iter::once(&self.first).chain(&self.last)
+    }
+
     /// Reads the execution's plans.
     pub(super) fn work(&self, stage_rows: &BTreeMap<u64, u64>) -> Work {
         let counts = Counts { driver: &self.driver_counts, stages: stage_rows };

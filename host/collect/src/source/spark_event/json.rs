@@ -51,33 +51,60 @@ impl<'a> Json<'a> {
         self.sequence(b'[', b']', element)
     }
 
+    /// Goes to the value of an object's first member of this name; `false` without one.
+    pub(super) fn seek(&mut self, wanted: &str) -> Read<bool> {
+        self.expect(b'{', "an object")?;
+        if self.peek() == Some(b'}') {
+            return Ok(false);
+        }
+        loop {
+            let is_wanted = self.string()? == wanted;
+            self.expect(b':', "`:`")?;
+            if is_wanted {
+                return Ok(true);
+            }
+            self.skip()?;
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b'}') => return Ok(false),
+                _ => return self.fail("`,` or `}`"),
+            }
+        }
+    }
+
     /// Reads a string.
     pub(super) fn string(&mut self) -> Read<Cow<'a, str>> {
+        let start = self.at;
+        let (raw, escaped) = self.raw_string()?;
+        if !escaped {
+            return Ok(Cow::Borrowed(raw));
+        }
+        unescape(raw)
+            .map(Cow::Owned)
+            .ok_or(Malformed { at: start, expected: "a valid escape sequence" })
+    }
+
+    /// Passes over a string and returns what stands between its quotes, and whether it has escapes.
+    fn raw_string(&mut self) -> Read<(&'a str, bool)> {
         self.expect(b'"', "a string")?;
         let start = self.at;
         let bytes = self.text.as_bytes();
         let mut escaped = false;
-        while let Some(byte) = bytes.get(self.at) {
-            match byte {
-                b'"' => {
-                    let raw = &self.text[start..self.at];
-                    self.at += 1;
-                    return if escaped {
-                        unescape(raw)
-                            .map(Cow::Owned)
-                            .ok_or(Malformed { at: start, expected: "a valid escape sequence" })
-                    } else {
-                        Ok(Cow::Borrowed(raw))
-                    };
-                }
-                b'\\' => {
-                    escaped = true;
-                    self.at += 2;
-                }
-                _ => self.at += 1,
+        loop {
+            let rest = bytes.get(self.at..).unwrap_or_default();
+            let Some(offset) = memchr::memchr2(b'"', b'\\', rest) else {
+                self.at = bytes.len();
+                return self.fail("the end of a string");
+            };
+            self.at += offset;
+            if bytes[self.at] == b'"' {
+                let raw = &self.text[start..self.at];
+                self.at += 1;
+                return Ok((raw, escaped));
             }
+            escaped = true;
+            self.at += 2;
         }
-        self.fail("the end of a string")
     }
 
     /// Reads a value as an integer: a number, or a string that holds one. Anything else is `None`.
@@ -110,6 +137,19 @@ impl<'a> Json<'a> {
         self.peek() == Some(b'[')
     }
 
+    /// Reads a string of at most `limit` bytes, or skips any other value.
+    pub(super) fn text_within(&mut self, limit: usize) -> Read<Option<Cow<'a, str>>> {
+        if self.peek() != Some(b'"') {
+            return self.text();
+        }
+        let before = self.clone();
+        if self.raw_string()?.0.len() > limit {
+            return Ok(None);
+        }
+        *self = before;
+        self.text()
+    }
+
     /// Tells whether an object comes next.
     pub(super) fn is_object(&mut self) -> bool {
         self.peek() == Some(b'{')
@@ -117,11 +157,12 @@ impl<'a> Json<'a> {
 
     /// Skips one value of any kind.
     pub(super) fn skip(&mut self) -> Read<()> {
+        let bytes = self.text.as_bytes();
         let mut open = 0_usize;
         loop {
             match self.peek() {
                 Some(b'"') => {
-                    self.string()?;
+                    self.raw_string()?;
                 }
                 Some(b'{' | b'[') => {
                     open += 1;
@@ -133,9 +174,11 @@ impl<'a> Json<'a> {
                 }
                 Some(b',' | b':') if open > 0 => self.at += 1,
                 Some(b'-' | b'0'..=b'9' | b'a'..=b'z') => {
-                    let is_scalar = |b: &u8| b.is_ascii_alphanumeric() || b"+-.".contains(b);
-                    let rest = &self.text.as_bytes()[self.at..];
-                    self.at += rest.iter().take_while(|byte| is_scalar(byte)).count();
+                    while bytes.get(self.at).is_some_and(|byte| {
+                        matches!(byte, b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'+' | b'-' | b'.')
+                    }) {
+                        self.at += 1;
+                    }
                 }
                 _ => return self.fail("a value"),
             }
@@ -238,7 +281,10 @@ fn unescape_unicode<'a>(rest: &'a str, out: &mut String) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{collection, prelude::*};
+
     use super::{Json, Malformed, unescape};
+    use crate::source::fuzz;
 
     /// Reads `{"a": integer, "b": text, …}` and shows what was found.
     fn read(text: &str) -> Result<(Option<i64>, Option<String>), Malformed> {
@@ -270,6 +316,26 @@ mod tests {
     }
 
     #[test]
+    fn a_member_is_found_wherever_it_stands() {
+        let seek = |text: &str| {
+            let mut json = Json::new(text);
+            Ok(if json.seek("b")? { json.text()?.map(|text| text.into_owned()) } else { None })
+        };
+        assert_eq!(seek(r#"{"a":{"b":"inner"},"b":"x"}"#), Ok(Some("x".to_owned())));
+        assert_eq!(seek(r#" { "b" : "x", broken"#), Ok(Some("x".to_owned())));
+        assert_eq!(seek(r#"{"a":1}"#), Ok(None));
+        assert_eq!(seek("{}"), Ok(None));
+        assert_eq!(seek("7"), Err(Malformed { at: 0, expected: "an object" }));
+        assert_eq!(seek(r#"{"a":1"#), Err(Malformed { at: 6, expected: "`,` or `}`" }));
+    }
+
+    #[test]
+    fn a_string_that_ends_in_a_backslash_is_refused() {
+        assert_eq!(Json::new("\"a\\").skip().unwrap_err().expected, "the end of a string");
+        assert_eq!(Json::new("\"a\\é\"").skip(), Ok(()));
+    }
+
+    #[test]
     fn surrogate_pairs_are_joined_and_lone_halves_replaced() {
         assert_eq!(unescape(r"\ud83d\ude00").as_deref(), Some("😀"));
         assert_eq!(unescape(r"\ud83dx").as_deref(), Some("\u{fffd}x"));
@@ -287,5 +353,62 @@ mod tests {
             "at most 1000 nested values"
         );
         assert_eq!(Json::new(&deep).skip(), Ok(()));
+    }
+
+    /// JSON values of any shape, as serde_json writes them.
+    fn values() -> impl Strategy<Value = serde_json::Value> {
+        let leaf = prop_oneof![
+            Just(serde_json::Value::Null),
+            any::<bool>().prop_map(Into::into),
+            any::<i64>().prop_map(Into::into),
+            any::<f64>().prop_map(Into::into),
+            ".{0,20}".prop_map(Into::into),
+        ];
+        leaf.prop_recursive(6, 40, 6, |inner| {
+            prop_oneof![
+                collection::vec(inner.clone(), 0..6).prop_map(Into::into),
+                collection::btree_map(".{0,8}", inner, 0..6)
+                    .prop_map(|members| members.into_iter().collect()),
+            ]
+        })
+    }
+
+    #[test]
+    fn whatever_serde_json_writes_is_read_back() {
+        fuzz::run(&(values(), ".{0,30}"), |(value, text)| {
+            let line = serde_json::json!({ "x": value, "b": text, "a": 7 }).to_string();
+            prop_assert_eq!(read(&line), Ok((Some(7), Some(text))));
+            let mut json = Json::new(&line);
+            prop_assert_eq!(json.seek("b"), Ok(true));
+            Ok(())
+        });
+    }
+
+    #[test]
+    fn no_text_makes_the_reader_panic_and_positions_are_inside() {
+        let edits = collection::vec((any::<prop::sample::Index>(), any::<char>()), 0..4);
+        fuzz::run(&(values(), edits), |(value, edits)| {
+            let mut text: Vec<char> =
+                serde_json::json!({ "b": value }).to_string().chars().collect();
+            for (at, character) in edits {
+                let index = at.index(text.len());
+                text[index] = character;
+            }
+            let text: String = text.into_iter().collect();
+            if let Err(problem) = read(&text) {
+                prop_assert!(problem.at <= text.len() + 1, "{problem:?}");
+                prop_assert!(
+                    serde_json::from_str::<serde_json::Value>(&text).is_err() || edited_b(&text)
+                );
+            }
+            let mut json = Json::new(&text);
+            let _ = json.skip().and_then(|()| json.end());
+            Ok(())
+        });
+    }
+
+    /// The members `a` and `b` may be anything; only then may valid JSON be refused here.
+    fn edited_b(text: &str) -> bool {
+        !text.starts_with("{\"b\":")
     }
 }

@@ -1,0 +1,45 @@
+//! `lakebed experiment`.
+
+use std::fs;
+
+use crate::support::lakebed;
+
+#[test]
+fn an_experiment_measures_and_writes_what_it_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = lakebed(
+        folder.path(),
+        &["--json", "experiment", "collect", "--quick", "--seed", "7", "--out", "found"],
+    );
+    let view = run.json();
+    assert_eq!((&view["experiment"], &view["seed"]), (&"collect".into(), &7.into()));
+    let figures = view["figures"].as_object().unwrap();
+    for figure in [
+        "raw_mb_per_second_per_core",
+        "decompression_share",
+        "statements_per_second_warm",
+        "statements_per_second_cold",
+    ] {
+        assert!(figures[figure].as_f64().unwrap() > 0.0, "{figure}");
+    }
+    assert!(figures["decompression_share"].as_f64().unwrap() < 1.0);
+    assert!(view["machine"]["cores"].as_u64().unwrap() > 0);
+    for goal in view["goals"].as_array().unwrap() {
+        let measured = figures.contains_key(goal["figure"].as_str().unwrap());
+        assert_eq!(goal["met"].is_boolean(), measured, "{goal}");
+    }
+    let written = fs::read_to_string(folder.path().join("found/collect.json")).unwrap();
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&written).unwrap(), view);
+    let table = fs::read_to_string(folder.path().join("found/collect.md")).unwrap();
+    assert!(table.contains("| `raw_mb_per_second_per_core` |"), "{table}");
+}
+
+#[test]
+fn an_unknown_experiment_lists_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    insta::assert_snapshot!(lakebed(folder.path(), &["experiment", "luck"]).failure(), @r"
+    exit code 2
+    error: failed to run experiment `luck`: there is no such experiment
+    help: choose one of: collect (speed and memory of reading Spark event logs and SQL text)
+    ");
+}
