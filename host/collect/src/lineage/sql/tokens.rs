@@ -45,10 +45,8 @@ pub(super) fn respelled(tokens: Vec<TokenWithSpan>, dialect: Dialect) -> Vec<Tok
         let mut token = tokens[at].clone();
         fold_case(&mut token, dialect);
         match &mut token.token {
-            Token::SingleQuotedString(text) if template::is_templated(text) => {
-                if !is_typed(&out) {
-                    token.token = Token::Placeholder("?".to_owned());
-                }
+            Token::SingleQuotedString(text) if template::is_templated(text) && !is_typed(&out) => {
+                token.token = Token::Placeholder("?".to_owned());
             }
             Token::LParen => depth += 1,
             Token::RParen => depth = depth.saturating_sub(1),

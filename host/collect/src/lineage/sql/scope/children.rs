@@ -118,6 +118,7 @@ pub(super) fn children(expr: &Expr) -> Vec<Child<'_>> {
     }
 }
 
+#[expect(clippy::borrowed_box, reason = "the parser's fields are boxes, some of them optional")]
 fn boxes<'q, const N: usize>(parts: [Option<&'q Box<Expr>>; N]) -> Vec<Child<'q>> {
     parts.into_iter().flatten().map(|part| Child::Expr(part.as_ref())).collect()
 }

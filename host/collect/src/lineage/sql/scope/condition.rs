@@ -152,7 +152,7 @@ impl<'q> Walk<'q, '_> {
                     .find(|(side, _)| matches!(side, Expr::OuterJoin(_)));
                 match outer {
                     Some((_, kind)) => {
-                        self.emit(vec![Pair { left: a, right: b, hint: None }], kind)
+                        self.emit(vec![Pair { left: a, right: b, hint: None }], kind);
                     }
                     None => self.pair(a, b, on, keys),
                 }
