@@ -9,7 +9,14 @@ use lakebed_model::{JoinStrategy, JoinUse, QueryRecord, Workload};
 
 use crate::{CollectOptions, EmptyCatalog, collect};
 
-const ALL: CollectOptions = CollectOptions { format: None, window_ms: None };
+const ALL: CollectOptions = CollectOptions {
+    format: None,
+    window_ms: None,
+    slide_ms: 0,
+    half_life_ms: None,
+    threads: None,
+    redact: false,
+};
 
 fn workload(path: &str) -> Workload {
     let log = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(path);

@@ -411,7 +411,9 @@ impl Encoded {
 impl EncodedColumn {
     fn append_to(self, group: &mut SerializedRowGroupWriter<'_, Shared>) -> Result<()> {
         match self {
-            Self::Own(Chunk { bytes, close }) => group.append_column(&Bytes::from(bytes), close)?,
+            Self::Own(Chunk { bytes, close, .. }) => {
+                group.append_column(&Bytes::from(bytes), close)?
+            }
             Self::Crate(chunk) => chunk.append_to_row_group(group)?,
         }
         Ok(())
@@ -458,11 +460,12 @@ impl Encoder {
             let flat =
                 leaf.and_then(|leaf| Some((leaf, FlatColumn::gather(&sources, places, leaf)?)));
             if let Some((leaf, flat)) = flat {
-                let bounds = flat.extremes().map(|rows| rows.map(|row| places[row]));
+                let chunk = own.encode(&flat, leaf)?;
+                let bounds = chunk.extremes.map(|rows| rows.map(|row| places[row]));
                 let bounds =
                     bounds.map(|places| gathered(&sources, &places, logical)).transpose()?;
                 stats.update_bounds(logical.name(), bounds.as_ref(), flat.null_count())?;
-                columns.push(EncodedColumn::Own(own.encode(&flat, leaf)?));
+                columns.push(EncodedColumn::Own(chunk));
                 drop(writers.next());
                 continue;
             }

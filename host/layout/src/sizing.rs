@@ -145,7 +145,8 @@ mod tests {
             cardinality: 25,
         });
         assert_eq!((live_bytes(&file), counted_bytes(&file)), (750, 750));
-        file.tags = Some([(PLANNED_BYTES.to_owned(), Some("4000".to_owned()))].into_iter().collect());
+        file.tags =
+            Some([(PLANNED_BYTES.to_owned(), Some("4000".to_owned()))].into_iter().collect());
         assert_eq!((live_bytes(&file), counted_bytes(&file)), (750, 4_000));
     }
 }

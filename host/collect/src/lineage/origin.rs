@@ -63,7 +63,8 @@ impl Origin {
 
     /// Lists the base columns as origins of their own, each with its share.
     pub(crate) fn each(&self) -> Vec<Self> {
-        self.0.iter().map(|source| Self(vec![source.clone()])).collect()
+        let alone = |source: &Source| Self { sources: vec![source.clone()], inputs: Vec::new() };
+        self.sources.iter().map(alone).collect()
     }
 
     /// Returns the base column when there is exactly one and every value comes from it.

@@ -17,11 +17,11 @@ pub(crate) fn logs_under(path: &Path) -> Result<Vec<LogPath>, CollectError> {
     if path == Path::new("-") {
         return Ok(vec![LogPath::stream(path.to_owned(), Box::new(std::io::stdin()))]);
     }
+    if let Some(parts) = lakebed::history_of(path) {
+        return Ok(vec![LogPath { parts, ..LogPath::file(path.to_owned()) }]);
+    }
     if path.exists() {
         return logs_at(path);
-    }
-    if let Some(parts) = lakebed::history_of(path) {
-        return Ok(vec![LogPath { root: path.to_owned(), parts, named_by_caller: false }]);
     }
     let mut logs = Vec::new();
     for matching in matches_of(path)? {

@@ -323,11 +323,7 @@ fn every_fixture_is_recognized_as_its_own_format() {
         ("redshift.csv", "redshift"),
         ("plain.csv", "csv"),
     ] {
-        let log = crate::LogPath {
-            root: fixture(name),
-            parts: vec![fixture(name)],
-            named_by_caller: true,
-        };
+        let log = crate::LogPath::file(fixture(name));
         let head = crate::LogHead::of(&log).unwrap();
         let found: Vec<&str> = crate::ALL_SOURCES
             .iter()

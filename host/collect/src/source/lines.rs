@@ -65,7 +65,7 @@ pub(crate) struct Lines {
 
 /// Where a line begins: its number from 1, and its first byte from 0, in the decompressed part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+pub(crate) struct Place {
     line: u64,
     offset: u64,
 }
@@ -106,6 +106,11 @@ impl Lines {
     /// Describes the line that was given last as damage.
     pub(crate) fn damage_here(&self, what: &str) -> Damage {
         self.damage_at(self.last, what)
+    }
+
+    /// Returns where the line begins that was given last.
+    pub(crate) const fn place(&self) -> Place {
+        self.last
     }
 
     /// Adds what could not be read so far to a report: cuts, damaged stretches, endless lines.
@@ -216,7 +221,8 @@ impl Lines {
         }
     }
 
-    fn damage_at(&self, place: Place, what: &str) -> Damage {
+    /// Describes a line of this part as damage.
+    pub(crate) fn damage_at(&self, place: Place, what: &str) -> Damage {
         let file = self.part.file_name().map(|name| name.to_string_lossy().into_owned());
         Damage {
             file: file.unwrap_or_default(),

@@ -68,7 +68,7 @@ impl LogSource for OpenLineage {
         let form = LogHead::of(log)?.form;
         let mut report = ParseReport::default();
         let mut runs: BTreeMap<String, Run> = BTreeMap::new();
-        let Damage { malformed, truncated } = each(form, log, &mut |event| {
+        let Damage { malformed, truncated, lost } = each(form, log, &mut |event| {
             let id = event.row("run").and_then(|run| run.text("runid"));
             let time = event.instant("eventtime", Unit::Seconds);
             match (id, time) {
@@ -81,6 +81,7 @@ impl LogSource for OpenLineage {
         })?;
         report.malformed_lines += malformed;
         report.truncated |= truncated;
+        report.merge(&lost);
         if runs.is_empty() {
             check_columns(&EVENTS, form, log)?;
             let events = [("malformed lines".to_owned(), report.malformed_lines)].into();

@@ -41,6 +41,8 @@ pub(crate) struct Chunk {
     pub(crate) bytes: Vec<u8>,
     /// What the footer and the page index say of it.
     pub(crate) close: ColumnCloseResult,
+    /// Rows with the smallest and the largest value; none where no row has a value.
+    pub(crate) extremes: Option<[usize; 2]>,
 }
 
 /// Encodes column chunks, one after the other.
@@ -80,20 +82,39 @@ impl ChunkWriter {
     /// Fails when the compressor does, and when a page has more bytes than the format can say.
     pub(crate) fn encode(
         &mut self,
-        column: &FlatColumn<'_>,
+        column: &FlatColumn,
         descriptor: &ColumnDescPtr,
     ) -> Result<Chunk> {
         let part = ColumnPart { valid: column.valid.as_deref(), rows: column.rows, descriptor };
-        match &column.values {
+        let mut chunk = match &column.values {
             Values::Int32(values) => self.typed(values, part),
             Values::Int64(values) => self.typed(values, part),
-            Values::Bytes(values) => self.typed(values, part),
-        }
+            Values::Bytes { data, ends } => {
+                let starts = std::iter::once(0).chain(ends.iter().copied());
+                let values: Vec<&[u8]> =
+                    starts.zip(ends).map(|(start, end)| &data[start..*end]).collect();
+                self.typed(&values, part)
+            }
+        }?;
+        chunk.extremes = chunk.extremes.and_then(|values| column.rows_of(values));
+        Ok(chunk)
     }
 
     fn typed<T: Stated>(&mut self, values: &[T], part: ColumnPart<'_>) -> Result<Chunk> {
-        let extremes = min_and_max(values);
-        let coded = extremes.and_then(|(min, max)| dictionary(values, min, max));
+        let coded = dictionary(values);
+        // Of a dictionary, the values are compared once, and then only their ranks.
+        let ranks = coded.as_ref().map(|coded| (coded, coded.ranks()));
+        let extremes_of = |range: &Range<usize>| match &ranks {
+            None => T::min_and_max(&values[range.clone()]),
+            Some((coded, (ranks, ordered))) => {
+                let ranks = coded.codes[range.clone()].iter().map(|code| ranks[*code as usize]);
+                let (low, high) = ranks.fold((u32::MAX, None), |(low, high), rank| {
+                    (low.min(rank), high.max(Some(rank)))
+                });
+                let value = |rank: u32| coded.values[ordered[rank as usize] as usize];
+                high.map(|high| (value(low), value(high)))
+            }
+        };
         let pages = part.pages(values, coded.is_none(), self.page_rows);
         let mut chunk = Assembly::new(part.descriptor);
         if let Some(coded) = &coded {
@@ -119,9 +140,14 @@ impl ChunkWriter {
                 DataPage { rows: rows.len(), raw_bytes: raw.len(), bytes: self.compress(&raw)? };
             chunk.page(page, coded.is_some())?;
             let nulls = rows.len() - range.len();
-            bounds.push(PageBounds { extremes: min_and_max(of_page), nulls });
+            bounds.push(PageBounds { extremes: extremes_of(&range), nulls });
         }
-        chunk.finish(&bounds, extremes, self.level)
+        let pages = || bounds.iter().filter_map(|page| page.extremes);
+        let extremes = pages().map(|(min, _)| min).min().zip(pages().map(|(_, max)| max).max());
+        let mut chunk = chunk.finish(&bounds, extremes, self.level)?;
+        let place = |wanted: T| values.iter().position(|value| *value == wanted);
+        chunk.extremes = extremes.and_then(|(min, max)| Some([place(min)?, place(max)?]));
+        Ok(chunk)
     }
 
     fn compress(&mut self, raw: &[u8]) -> Result<Vec<u8>> {
@@ -285,7 +311,7 @@ impl<'c> Assembly<'c> {
             column_index: Some(column_index(bounds, self.descriptor)?),
             offset_index: Some(self.pages.build()),
         };
-        Ok(Chunk { bytes, close })
+        Ok(Chunk { bytes, close, extremes: None })
     }
 }
 
@@ -417,10 +443,6 @@ fn column_index<T: Stated>(
         (false, false) => BoundaryOrder::UNORDERED,
     });
     index.build()
-}
-
-fn min_and_max<T: Value>(values: &[T]) -> Option<(T, T)> {
-    Some((*values.iter().min()?, *values.iter().max()?))
 }
 
 /// Gives a count the width that page headers have.

@@ -32,25 +32,36 @@ pub(super) struct Dictionary<T> {
     pub(super) codes: Vec<u32>,
 }
 
-impl<T> Dictionary<T> {
+impl<T: Value> Dictionary<T> {
     /// Bits of a code.
     pub(super) const fn bits(&self) -> u32 {
         bits_for(self.values.len())
     }
+
+    /// Lists for each code the place of its value among all, and for each place its code.
+    pub(super) fn ranks(&self) -> (Vec<u32>, Vec<u32>) {
+        let codes = u32::try_from(self.values.len()).unwrap_or(u32::MAX);
+        let mut ordered: Vec<u32> = (0..codes).collect();
+        ordered.sort_unstable_by_key(|code| self.values[*code as usize]);
+        let mut ranks = vec![0; ordered.len()];
+        for (rank, code) in (0..).zip(&ordered) {
+            ranks[*code as usize] = rank;
+        }
+        (ranks, ordered)
+    }
 }
 
 /// Makes a dictionary where it pays.
-pub(super) fn dictionary<T: Value>(values: &[T], min: T, max: T) -> Option<Dictionary<T>> {
-    match (min.integer(), max.integer()) {
-        (Some(min), Some(max)) => {
-            let span = max.abs_diff(min);
-            if span < TABLE_SPAN_MIN.max(2 * values.len() as u64) {
-                return by_table(values, min, usize::try_from(span).ok()?);
-            }
-            by_hash(values)
+pub(super) fn dictionary<T: Value>(values: &[T]) -> Option<Dictionary<T>> {
+    if values.first()?.integer().is_some() {
+        let (min, max) = T::min_and_max(values)?;
+        let (min, max) = (min.integer()?, max.integer()?);
+        let span = max.abs_diff(min);
+        if span < TABLE_SPAN_MIN.max(2 * values.len() as u64) {
+            return by_table(values, min, usize::try_from(span).ok()?);
         }
-        _ => by_hash(values),
     }
+    by_hash(values)
 }
 
 /// Tells whether distinct values of so many bytes are worth it.
@@ -142,8 +153,7 @@ mod tests {
 
     #[track_caller]
     fn made<T: Value + std::fmt::Debug>(values: &[T]) -> Option<Dictionary<T>> {
-        let (min, max) = (*values.iter().min().unwrap(), *values.iter().max().unwrap());
-        let made = dictionary(values, min, max);
+        let made = dictionary(values);
         if let Some(Dictionary { values: distinct, codes }) = &made {
             let back: Vec<T> = codes.iter().map(|code| distinct[*code as usize]).collect();
             assert_eq!(back, values);

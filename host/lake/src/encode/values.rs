@@ -24,6 +24,10 @@ pub(super) trait Value: Copy + Ord + Hash {
     fn put_plain(&self, out: &mut Vec<u8>);
     /// Appends the value's bytes, as statistics have them.
     fn put_bytes(&self, out: &mut Vec<u8>);
+    /// Finds the smallest and the largest value.
+    fn min_and_max(values: &[Self]) -> Option<(Self, Self)> {
+        Some((*values.iter().min()?, *values.iter().max()?))
+    }
 }
 
 macro_rules! integer_value {
@@ -69,6 +73,35 @@ impl Value for &[u8] {
     fn put_bytes(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self);
     }
+
+    /// Nearly all values are told apart by their first eight bytes.
+    fn min_and_max(values: &[Self]) -> Option<(Self, Self)> {
+        let first = *values.first()?;
+        let mut min = (prefix(first), first);
+        let mut max = min;
+        for value in values {
+            let start = prefix(value);
+            if start < min.0 || (start == min.0 && *value < min.1) {
+                min = (start, value);
+            }
+            if start > max.0 || (start == max.0 && *value > max.1) {
+                max = (start, value);
+            }
+        }
+        Some((min.1, max.1))
+    }
+}
+
+/// Returns the first eight bytes as a number that sorts as they do; what is shorter ends with zeros.
+fn prefix(value: &[u8]) -> u64 {
+    match value.first_chunk() {
+        Some(start) => u64::from_be_bytes(*start),
+        None => {
+            let mut start = [0; 8];
+            start[..value.len()].copy_from_slice(value);
+            u64::from_be_bytes(start)
+        }
+    }
 }
 
 /// Where a row lies.
@@ -82,17 +115,22 @@ pub(crate) struct Place {
 
 /// Values of one kind.
 #[derive(Debug)]
-pub(super) enum Values<'v> {
+pub(super) enum Values {
     Int32(Vec<i32>),
     Int64(Vec<i64>),
-    Bytes(Vec<&'v [u8]>),
+    /// Copied into one place: they are looked at several times, and each look at where they came from
+    /// would miss the cache.
+    Bytes {
+        data: Vec<u8>,
+        ends: Vec<usize>,
+    },
 }
 
 /// One column of a row group.
 #[derive(Debug)]
-pub(crate) struct FlatColumn<'v> {
+pub(crate) struct FlatColumn {
     /// The values of the rows that have one.
-    pub(super) values: Values<'v>,
+    pub(super) values: Values,
     /// Which rows have a value; none where all have.
     pub(super) valid: Option<Vec<bool>>,
     /// All rows.
@@ -114,10 +152,10 @@ fn is_flat(held: &DataType, physical: PhysicalType) -> bool {
     }
 }
 
-impl<'v> FlatColumn<'v> {
+impl FlatColumn {
     /// Gathers the values of some rows in order; `None` where the column cannot be encoded here.
     pub(crate) fn gather(
-        sources: &[&'v dyn Array],
+        sources: &[&dyn Array],
         places: &[Place],
         descriptor: &ColumnDescriptor,
     ) -> Option<Self> {
@@ -146,8 +184,8 @@ impl<'v> FlatColumn<'v> {
             DataType::Decimal64(..) => {
                 Values::Int64(rows.numbers::<Decimal64Type, _>(|value| value))
             }
-            DataType::Utf8 => Values::Bytes(rows.bytes::<Utf8Type>()),
-            DataType::Binary => Values::Bytes(rows.bytes::<BinaryType>()),
+            DataType::Utf8 => rows.bytes::<Utf8Type>(),
+            DataType::Binary => rows.bytes::<BinaryType>(),
             _ => return None,
         };
         Some(Self { values, valid, rows: places.len() })
@@ -158,41 +196,29 @@ impl<'v> FlatColumn<'v> {
         let values = match &self.values {
             Values::Int32(values) => values.len(),
             Values::Int64(values) => values.len(),
-            Values::Bytes(values) => values.len(),
+            Values::Bytes { ends, .. } => ends.len(),
         };
         self.rows - values
     }
 
-    /// Finds rows with the smallest and the largest value; none where no row has a value.
-    pub(crate) fn extremes(&self) -> Option<[usize; 2]> {
-        let values = match &self.values {
-            Values::Int32(values) => extremes(values),
-            Values::Int64(values) => extremes(values),
-            Values::Bytes(values) => extremes(values),
-        };
-        let Some(valid) = &self.valid else { return values };
+    /// Returns the rows of two values.
+    pub(super) fn rows_of(&self, values: [usize; 2]) -> Option<[usize; 2]> {
+        let Some(valid) = &self.valid else { return Some(values) };
         let row_of = |value: usize| {
             valid.iter().enumerate().filter(|(_, valid)| **valid).nth(value).map(|(row, _)| row)
         };
-        let [min, max] = values?;
-        Some([row_of(min)?, row_of(max)?])
+        Some([row_of(values[0])?, row_of(values[1])?])
     }
 }
 
-fn extremes<T: Value>(values: &[T]) -> Option<[usize; 2]> {
-    let (min, max) = (values.iter().min()?, values.iter().max()?);
-    let position = |wanted: &T| values.iter().position(|value| value == wanted);
-    Some([position(min)?, position(max)?])
-}
-
 /// The rows of one column that are gathered.
-struct Rows<'r, 'v> {
-    sources: &'r [&'v dyn Array],
+struct Rows<'r> {
+    sources: &'r [&'r dyn Array],
     places: &'r [Place],
     valid: Option<&'r [bool]>,
 }
 
-impl<'v> Rows<'_, 'v> {
+impl Rows<'_> {
     fn numbers<S: ArrowPrimitiveType, V>(&self, stored: impl Fn(S::Native) -> V) -> Vec<V> {
         let sources: Vec<&[S::Native]> = self
             .sources
@@ -205,25 +231,28 @@ impl<'v> Rows<'_, 'v> {
         self.each(|place| stored(sources[place.batch as usize][place.row as usize]))
     }
 
-    fn bytes<S: ByteArrayType<Offset = i32>>(&self) -> Vec<&'v [u8]> {
-        let sources: Vec<(&'v [i32], &'v [u8])> = self
+    fn bytes<S: ByteArrayType<Offset = i32>>(&self) -> Values {
+        let sources: Vec<(&[i32], &[u8])> = self
             .sources
             .iter()
             .map(|source| {
-                let array: &'v GenericByteArray<S> = source.as_bytes();
+                let array: &GenericByteArray<S> = source.as_bytes();
                 (array.value_offsets(), array.value_data())
             })
             .collect();
         let offset = |offset: i32| usize::try_from(offset).unwrap_or(0);
-        self.each(|place| {
-            let (offsets, data) = sources[place.batch as usize];
+        let mut data = Vec::new();
+        let ends = self.each(|place| {
+            let (offsets, bytes) = sources[place.batch as usize];
             let row = place.row as usize;
-            &data[offset(offsets[row])..offset(offsets[row + 1])]
-        })
+            data.extend_from_slice(&bytes[offset(offsets[row])..offset(offsets[row + 1])]);
+            data.len()
+        });
+        Values::Bytes { data, ends }
     }
 
     /// Reads the rows that have a value.
-    fn each<V>(&self, read: impl Fn(Place) -> V) -> Vec<V> {
+    fn each<V>(&self, mut read: impl FnMut(Place) -> V) -> Vec<V> {
         match self.valid {
             None => self.places.iter().map(|place| read(*place)).collect(),
             Some(valid) => {

@@ -17,7 +17,7 @@ use crate::{
     CollectError,
     source::{
         LogPath,
-        lines::{Line, Lines},
+        lines::{Line, Lines, Place},
     },
 };
 
@@ -29,7 +29,7 @@ struct Table {
     lines: Lines,
     number: u64,
     /// Lines that are read but belong to no record yet.
-    pending: VecDeque<(u64, Vec<u8>)>,
+    pending: VecDeque<(u64, Vec<u8>, Place)>,
     delimiter: u8,
     header: Vec<String>,
 }
@@ -62,11 +62,13 @@ pub(super) fn each(
             }
         } else {
             tracing::debug!(log = %log.root.display(), line = place, "no record of the header");
-            table.pending.pop_front();
+            if let Some(lost) = table.pending.pop_front() {
+                damage.lost.add_damage(table.lines.damage_at(lost.2, "no record of the header"));
+            }
             damage.malformed += 1;
         }
     }
-    damage.truncated = table.lines.truncated();
+    table.lines.count_damage(&mut damage.lost);
     Ok(damage)
 }
 
@@ -80,7 +82,7 @@ impl Table {
             header: Vec::new(),
         };
         while table.more()? {
-            let Some((_, line)) = table.pending.pop_front() else { break };
+            let Some((_, line, _)) = table.pending.pop_front() else { break };
             let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line);
             if line.iter().all(u8::is_ascii_whitespace) {
                 continue;
@@ -107,8 +109,9 @@ impl Table {
         let Some(Line::Whole(line) | Line::Unfinished(line)) = self.lines.next_line()? else {
             return Ok(false);
         };
+        let line = line.to_vec();
         self.number += 1;
-        self.pending.push_back((self.number, line.to_vec()));
+        self.pending.push_back((self.number, line, self.lines.place()));
         Ok(true)
     }
 
@@ -135,7 +138,7 @@ impl Table {
     /// Splits the first pending lines; `None` unless they have a field for every name.
     fn record(&self, length: usize, place: u64) -> Option<Row> {
         let lines: Vec<&[u8]> =
-            self.pending.iter().take(length).map(|(_, line)| line.as_slice()).collect();
+            self.pending.iter().take(length).map(|(_, line, _)| line.as_slice()).collect();
         let text = lines.join(&b'\n');
         // Spark writes `\"` in a field where everybody else writes `""`.
         let escaped = text.windows(2).any(|pair| pair == b"\\\"")

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use lakebed_model::{
-    ColumnRef, FilterUse, Instant, JoinKind, JoinStrategy, JoinUse, ParseReport, TableName,
+    ColumnRef, FilterUse, Instant, JoinKind, JoinNotes, JoinStrategy, JoinUse, ParseReport,
+    TableName,
 };
 
 use super::{Row, Unit};
@@ -82,7 +83,10 @@ impl LeftOut {
     pub(crate) const fn count(self, report: &mut ParseReport) {
         let skipped = &mut report.skipped;
         let counter = match self {
-            Self::System | Self::Explained | Self::Metadata | Self::Own => &mut skipped.system,
+            Self::System => &mut skipped.system,
+            Self::Explained => &mut skipped.explain,
+            Self::Metadata => &mut skipped.metadata,
+            Self::Own => &mut skipped.own,
             Self::Failed => &mut skipped.failed,
             Self::Cached => &mut skipped.cached,
         };
@@ -143,6 +147,7 @@ pub(crate) fn joins_of(
             strategy,
             planned_strategy: None,
             hint: None,
+            notes: JoinNotes::default(),
             confidence,
         })
     });

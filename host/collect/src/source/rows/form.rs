@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeSet, ops::ControlFlow};
 
+use lakebed_model::ParseReport;
+
 use super::{Row, csv, json, parquet};
 use crate::{
     CollectError,
@@ -22,12 +24,14 @@ pub(crate) enum Form {
 }
 
 /// What of an export could not be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Damage {
     /// Rows that are no rows of the form.
     pub(crate) malformed: u64,
     /// Whether the export ends in the middle of a row.
     pub(crate) truncated: bool,
+    /// Where, and what its lines lost besides.
+    pub(crate) lost: ParseReport,
 }
 
 /// Takes rows; breaks off the reading where it has enough.
@@ -75,7 +79,8 @@ impl Extent {
     /// Opens a log's lines: the only place where rows do.
     pub(super) fn open(self, log: &LogPath) -> Lines {
         match self {
-            Self::Head | Self::All => Lines::open(log),
+            Self::Head => Lines::peek(log),
+            Self::All => Lines::open(log),
         }
     }
 }

@@ -46,12 +46,12 @@ pub(super) fn each_line(
             Parsed::Stopped => return Ok(damage),
             Parsed::Nothing if unfinished => damage.truncated = true,
             Parsed::Nothing => {
-                tracing::debug!(log = %log.root.display(), line = number, "no JSON object");
                 damage.malformed += 1;
+                damage.lost.add_damage(lines.damage_here("no JSON object"));
             }
         }
     }
-    damage.truncated |= lines.truncated();
+    lines.count_damage(&mut damage.lost);
     Ok(damage)
 }
 
@@ -115,7 +115,7 @@ pub(super) fn each_element(
     if let Some(failure) = stream.failure() {
         return Err(failure);
     }
-    damage.truncated |= stream.truncated();
+    stream.count_damage(&mut damage.lost);
     match damaged_line {
         None => {}
         Some(error) if error.is_eof() => damage.truncated = true,

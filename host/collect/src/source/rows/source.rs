@@ -50,7 +50,7 @@ impl LogSource for RowSource {
         let mut report = ParseReport::default();
         let mut entries = Vec::new();
         let (mut rows, mut statements) = (0_u64, 0_u64);
-        let Damage { malformed, truncated } = each(form, log, &mut |row| {
+        let Damage { malformed, truncated, lost } = each(form, log, &mut |row| {
             rows += 1;
             match (self.entry)(&row) {
                 Ok(entry) => entries.push(entry),
@@ -74,6 +74,7 @@ impl LogSource for RowSource {
         }
         report.malformed_lines += malformed;
         report.truncated |= truncated;
+        report.merge(&lost);
         let file_time = modified(log);
         for entry in entries.iter_mut().filter(|entry| entry.at_file_time) {
             entry.started_at = file_time;

@@ -2,6 +2,8 @@
 
 use std::io::{self, Read};
 
+use lakebed_model::ParseReport;
+
 use super::form::Extent;
 use crate::{
     CollectError,
@@ -24,9 +26,9 @@ impl Stream {
         Self { lines: extent.open(log), line: Vec::new(), at: 0, failure: None }
     }
 
-    /// Tells whether a compressed part ended in the middle.
-    pub(super) const fn truncated(&self) -> bool {
-        self.lines.truncated()
+    /// Adds what the log's lines lost to a report.
+    pub(super) fn count_damage(&self, report: &mut ParseReport) {
+        self.lines.count_damage(report);
     }
 
     /// Takes the failure that ended the stream, if one did.

@@ -430,7 +430,7 @@ mod tests {
         };
         let operators = |plan: &str| {
             let line = line(plan);
-            match read(name(&line).unwrap(), &line) {
+            match read(&name(line.as_bytes()).unwrap(), &line) {
                 Ok(Some(Event::Start { plan, .. })) => plan.tree.len(),
                 other => panic!("{other:?}"),
             }
@@ -448,7 +448,7 @@ mod tests {
             "{{\"Event\":\"org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart\",\
              \"executionId\":3,\"time\":1,\"sparkPlanInfo\":{plan}}}"
         );
-        let Ok(Some(Event::Start { plan, .. })) = read(name(&line).unwrap(), &line) else {
+        let Ok(Some(Event::Start { plan, .. })) = read(&name(line.as_bytes()).unwrap(), &line) else {
             panic!("no start");
         };
         assert!(plan.tree.is_cut && plan.tree.len() == 301);

@@ -15,7 +15,7 @@ use lakebed_model::{ParseReport, QueryStatus};
 
 use crate::{
     Catalog, CollectError,
-    lineage::sql::Dialect,
+    lineage::{spark_plan::PlanTree, sql::Dialect},
     source::{
         LogHead, LogNote, LogPath, LogSource, Statement,
         exclude::{self, Exclusion},
@@ -423,13 +423,14 @@ fn text_of(line: &[u8]) -> Cow<'_, str> {
 }
 
 fn is_missing(plan: &LoggedPlan) -> bool {
-    plan.tree.name.is_empty() && plan.tree.children.is_empty() && plan.description.is_empty()
+    plan.tree.is_empty() && plan.description.is_empty()
 }
 
 /// Tells commands about tables from queries: by the command in the plan, or, where no table is
 /// scanned, by the text. (A label such as "show of hands" must not hide a query.)
 fn exclusion(execution: &Execution, work: &Work) -> Option<Exclusion> {
-    let root = &execution.first.tree.name;
+    let tree = &execution.first.tree;
+    let root = if tree.is_empty() { "" } else { tree.node(PlanTree::ROOT).name.as_str() };
     if root.contains("ExplainCommand") {
         return Some(Exclusion::Explain);
     }
