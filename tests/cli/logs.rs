@@ -163,12 +163,12 @@ fn places_that_could_not_be_read_are_told() {
     assert_eq!(
         parse["damage"],
         serde_json::json!([
-            {"file": "h.jsonl", "line": 2, "offset_bytes": 76, "what": "no record"},
+            {"file": "h.jsonl", "line": 2, "offset_bytes": 76, "what": "no JSON object"},
         ])
     );
     let text = lakebed(folder.path(), &["--quiet", "collect", "h.jsonl"]);
     let last = text.succeeded().stdout.lines().last().unwrap_or_default();
-    assert_eq!(last, "  h.jsonl, line 2, byte 76: no record");
+    assert_eq!(last, "  h.jsonl, line 2, byte 76: no JSON object");
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn windows_slide_and_old_statements_fade() {
     fs::write(folder.path().join("h.jsonl"), lines.concat()).unwrap();
     let slid =
         graph(folder.path(), "h.jsonl", &["--json", "--window", "1d", "--slide", "1d"]).json();
-    assert_eq!(slid["window"]["to"], "2026-11-21T00:00:00Z");
+    assert_eq!(slid["window"]["to"], "2026-11-21T00:00:00.000Z");
     assert_eq!(slid["parse"]["statements"], 2);
     assert_eq!(slid["parse"]["skipped"]["outside_window"], 2);
     let faded = graph(folder.path(), "h.jsonl", &["--json", "--half-life", "1d"]).json();

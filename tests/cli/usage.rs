@@ -3,8 +3,19 @@
 use crate::support::{command_line, lakebed, lakebed_with, project};
 
 /// Verbs of the contract; one that does not work yet is absent, not a stub.
-const VERBS: [&str; 10] =
-    ["demo", "collect", "graph", "plan", "apply", "drift", "explain", "sql", "compact", "plugin"];
+const VERBS: [&str; 11] = [
+    "demo",
+    "collect",
+    "graph",
+    "plan",
+    "apply",
+    "drift",
+    "explain",
+    "sql",
+    "compact",
+    "plugin",
+    "experiment",
+];
 
 #[test]
 fn help_lists_the_verbs_that_exist_and_each_has_help_of_its_own() {

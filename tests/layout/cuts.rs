@@ -193,7 +193,7 @@ fn cuts_are_ignored_with_a_warning_while_another_engine_has_other_columns() {
 fn rows_that_no_key_tells_apart_still_make_several_files() {
     let folder = tempfile::tempdir().unwrap();
     let table = numbers(folder.path());
-    let create = "CREATE TABLE alike TBLPROPERTIES ('delta.targetFileSize' = '8000') AS \
+    let create = "CREATE TABLE alike TBLPROPERTIES ('delta.targetFileSize' = '4000') AS \
                   SELECT k, 7 AS a, CAST(NULL AS BIGINT) AS b FROM t";
     let statements = ["--lake", ".", "sql", create];
     lakebed(folder.path(), &statements).succeeded();

@@ -176,7 +176,7 @@ fn empty_partition_values_are_null_and_the_marker_is_a_value() {
 fn nulls_of_a_key_are_in_no_bound_and_in_no_way() {
     let lake = lake();
     let create = "CREATE TABLE t (id BIGINT, data BIGINT) CLUSTER BY (id, data) \
-                  TBLPROPERTIES ('delta.targetFileSize' = '8192')";
+                  TBLPROPERTIES ('delta.targetFileSize' = '4096')";
     let insert = "INSERT INTO t SELECT x, CASE WHEN x % 2 = 0 THEN x END \
                   FROM (SELECT unnest(generate_series(0, 9999)) AS x)";
     sql(&lake, &[create, insert]).succeeded();

@@ -12,7 +12,7 @@ use crate::support::{Numbers, lakebed, runtime};
 /// A table of several clustered files, and room for a configuration beside it.
 fn clustered() -> (TempDir, Numbers) {
     let folder = tempfile::tempdir().unwrap();
-    let table = Numbers::create_with(folder.path(), 4, 4_000, &[("delta.targetFileSize", "40000")]);
+    let table = Numbers::create_with(folder.path(), 4, 4_000, &[("delta.targetFileSize", "20000")]);
     let statements = ["--lake", ".", "sql", "ALTER TABLE t CLUSTER BY (k)", "OPTIMIZE t FULL"];
     lakebed(folder.path(), &statements).succeeded();
     (folder, table)

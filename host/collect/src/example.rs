@@ -2,9 +2,11 @@
 
 use datafusion_sql::sqlparser::{
     dialect::DatabricksDialect,
+    keywords::Keyword,
     tokenizer::{Token, Tokenizer},
 };
-use lakebed_model::QueryRecord;
+
+use crate::source::{Reading, Statement};
 
 /// Longer examples are cut.
 const MAX_CHARS: usize = 240;
@@ -12,24 +14,38 @@ const MAX_CHARS: usize = 240;
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 
 /// Shows a statement: its masked text, or its id where the log has no text.
-pub(crate) fn of(record: &QueryRecord) -> String {
-    record.sql.as_deref().map_or_else(|| record.id.clone(), masked)
+pub(crate) fn of(statement: &Statement) -> String {
+    let record = &statement.record;
+    let names = match statement.reading {
+        // A word of text that is no statement need not be a name.
+        Reading::Unread { .. } => Names::Masked,
+        Reading::Full | Reading::Partial { .. } => Names::Shown,
+    };
+    record.sql.as_deref().map_or_else(|| record.id.clone(), |sql| masked(sql, names))
+}
+
+/// What becomes of words that are no keywords.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Names {
+    Shown,
+    Masked,
 }
 
 /// Replaces constants by `?`; drops comments, and quoted names that may be paths or people.
 ///
 /// Of text that no tokenizer accepts only the words before the first quote are shown: behind it
 /// nobody knows what is a constant.
-fn masked(sql: &str) -> String {
+fn masked(sql: &str, names: Names) -> String {
     let sql = &sql[..sql.floor_char_boundary(MAX_TEXT_BYTES)];
     let tokens = Tokenizer::new(&DatabricksDialect {}, sql).tokenize();
     let mut words = Vec::new();
     match tokens {
-        Ok(tokens) => words.extend(tokens.iter().filter_map(word)),
+        Ok(tokens) => words.extend(tokens.iter().filter_map(|token| word(token, names))),
         Err(_) => {
             let known = sql.split(['\'', '"', '`', '$', '-', '/']).next().unwrap_or_default();
             let tokens = Tokenizer::new(&DatabricksDialect {}, known).tokenize();
-            words.extend(tokens.unwrap_or_default().iter().filter_map(word));
+            let tokens = tokens.unwrap_or_default();
+            words.extend(tokens.iter().filter_map(|token| word(token, names)));
             words.push("…".to_owned());
         }
     }
@@ -40,9 +56,12 @@ fn masked(sql: &str) -> String {
     }
 }
 
-fn word(token: &Token) -> Option<String> {
+fn word(token: &Token, names: Names) -> Option<String> {
     match token {
         Token::Whitespace(_) | Token::EOF => None,
+        Token::Word(word) if names == Names::Masked && word.keyword == Keyword::NoKeyword => {
+            Some("_".to_owned())
+        }
         Token::Word(word) if word.quote_style.is_none() => Some(word.value.clone()),
         Token::Word(word) if word.value.chars().all(|c| c.is_alphanumeric() || c == '_') => {
             Some(token.to_string())
@@ -58,11 +77,11 @@ fn word(token: &Token) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::masked;
+    use super::{Names, masked};
 
     #[track_caller]
     fn check(sql: &str, expected: &str) {
-        assert_eq!(masked(sql), expected);
+        assert_eq!(masked(sql, Names::Shown), expected);
     }
 
     #[test]
@@ -71,7 +90,7 @@ mod tests {
             "SELECT a.x, 17 FROM a -- for bob\n WHERE mail = 'bob@x.test' AND n >= 1.5e3 AND b = x'ff'",
             "SELECT a . x , ? FROM a WHERE mail = ? AND n >= ? AND b = ?",
         );
-        check("SELECT `k` FROM delta.`/home/bob/t`", "SELECT `k` FROM delta . ?");
+        check("SELECT `k` FROM delta.`/lake/bob/t`", "SELECT `k` FROM delta . ?");
         check("SELECT \"bob said\" FROM t WHERE r = r'bob'", "SELECT ? FROM t WHERE r = r ?");
         check("SELECT ${who}, :who, ? FROM t", "SELECT $ { who } , : who , ? FROM t");
     }
@@ -82,8 +101,15 @@ mod tests {
     }
 
     #[test]
+    fn words_of_text_that_is_no_statement_are_masked() {
+        let text = "SELECT k FROM people WHERE bob x7 \"mail\"";
+        assert_eq!(masked(text, Names::Masked), "SELECT _ FROM _ WHERE _ _ ?");
+    }
+
+    #[test]
     fn long_texts_are_cut() {
-        let long = masked(&format!("SELECT {} FROM t", "column_name, ".repeat(100)));
+        let long = format!("SELECT {} FROM t", "column_name, ".repeat(100));
+        let long = masked(&long, Names::Shown);
         assert_eq!(long.chars().count(), 242);
         assert!(long.ends_with(" …"));
     }

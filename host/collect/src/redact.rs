@@ -110,7 +110,7 @@ fn without_quoted_values(text: &str) -> String {
             word.push(c);
             continue;
         }
-        let is_name = word.chars().all(|c| c.is_alphabetic() || "_-=.<>#/()".contains(c));
+        let is_name = word.chars().all(|c| c.is_alphabetic() || "_-=<>#/()".contains(c));
         shown.push_str(if is_name { &word } else { "?" });
         word.clear();
         shown.push(c);

@@ -351,7 +351,7 @@ fn json_lines_are_read_with_their_counts() {
     ));
     let report = &workload.report;
     assert_eq!((report.statements, report.parsed, report.unparsed), (3, 2, 1));
-    assert_eq!((report.skipped.failed, report.skipped.system), (1, 1));
+    assert_eq!((report.skipped.failed, report.skipped.metadata), (1, 1));
     assert_eq!((report.malformed_lines, report.truncated), (1, true));
     insta::assert_snapshot!(format!("{:#?}", report.reasons), @r#"
     {

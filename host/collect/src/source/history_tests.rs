@@ -64,12 +64,12 @@ fn shown(workload: &Workload) -> String {
     let skipped = report.skipped;
     let _ = writeln!(
         text,
-        "{} statements, {} full, {} partial, {} unread; system {}, failed {}, cached {}; malformed {}, truncated {}",
+        "{} statements, {} full, {} partial, {} unread; nobody's {}, failed {}, cached {}; malformed {}, truncated {}",
         report.statements,
         report.parsed,
         report.partial,
         report.unparsed,
-        skipped.system,
+        skipped.system + skipped.explain + skipped.metadata + skipped.own,
         skipped.failed,
         skipped.cached,
         report.malformed_lines,
@@ -102,7 +102,7 @@ fn databricks_history_is_read_with_every_reason_to_leave_a_statement_out() {
          01ef-0002 2024-05-01T10:01:00.000Z 800 ms Finished 1
            lineitem 2048 bytes 4 files 600 rows; l_shipdate range [1994-01-01, 1994-12-31]
          01ef-0009 2024-05-01T10:08:00.000Z 700 ms Finished 0
-         3 statements, 2 full, 0 partial, 1 unread; system 4, failed 2, cached 1; malformed 1, truncated true
+         3 statements, 2 full, 0 partial, 1 unread; nobody's 4, failed 2, cached 1; malformed 1, truncated true
          1 × the history has no text of it",
     );
 }
@@ -113,7 +113,7 @@ fn databricks_command_prints_a_document_of_queries() {
         "databricks_rest.json",
         "01ef-0101 2024-05-01T10:00:00.000Z 900 ms Finished 1
            orders 555 bytes 1 files 44 rows; o_orderkey equal [7, 7]
-         1 statements, 1 full, 0 partial, 0 unread; system 0, failed 0, cached 1; malformed 0, truncated false",
+         1 statements, 1 full, 0 partial, 0 unread; nobody's 0, failed 0, cached 1; malformed 0, truncated false",
     );
 }
 
@@ -134,7 +134,7 @@ fn snowflake_history_qualifies_names_by_their_database_and_schema() {
            customer–marts.public.orders c_custkey=o_custkey inner - 1
          01b4-09 2024-05-01T10:08:00.000Z 1000 ms Finished 1
            sales.public.orders 64 bytes 1 files - rows; o_orderkey in [1, 5]
-         4 statements, 4 full, 0 partial, 0 unread; system 2, failed 1, cached 1; malformed 1, truncated false",
+         4 statements, 4 full, 0 partial, 0 unread; nobody's 2, failed 1, cached 1; malformed 1, truncated false",
     );
 }
 
@@ -159,7 +159,7 @@ fn snowflake_pruning_history_gives_filters_with_frequency_and_only_certain_pairs
            customer - bytes - files - rows
            lineitem - bytes - files - rows; l_shipdate other
            orders - bytes - files - rows
-         4 statements, 0 full, 4 partial, 0 unread; system 0, failed 0, cached 0; malformed 1, truncated false
+         4 statements, 0 full, 4 partial, 0 unread; nobody's 0, failed 0, cached 0; malformed 1, truncated false
          1 × join columns are listed, but not which is compared with which
          3 × the history has no text of it",
     );
@@ -179,7 +179,7 @@ fn trino_events_have_figures_by_table_and_joins_of_plans() {
            orders 7 bytes - files 70 rows
            customer 3 bytes - files 30 rows
            customer–orders c_custkey=o_custkey inner broadcast 0.8
-         2 statements, 1 full, 1 partial, 0 unread; system 1, failed 1, cached 0; malformed 0, truncated false
+         2 statements, 1 full, 1 partial, 0 unread; nobody's 1, failed 1, cached 0; malformed 0, truncated false
          1 × parse SQL at line 1, column 60: Expected: an expression, found: EOF",
     );
 }
@@ -214,7 +214,7 @@ fn openlineage_runs_are_paired_and_pairs_of_columns_only_where_certain() {
            c - bytes - files - rows
          0190-0007 2024-05-01T10:05:00.000Z - ms Unknown 1
            orders - bytes - files - rows; o_orderkey equal [4, 4]
-         5 statements, 2 full, 3 partial, 0 unread; system 1, failed 1, cached 0; malformed 0, truncated false
+         5 statements, 2 full, 3 partial, 0 unread; nobody's 1, failed 1, cached 0; malformed 0, truncated false
          1 × join columns are listed, but not which is compared with which
          2 × the history has no text of it",
     );
@@ -230,7 +230,7 @@ fn athena_prints_lists_of_executions() {
            customer–orders c_custkey=o_custkey inner - 1
          b7c1-0002 2024-05-01T10:01:00.500Z 700 ms Finished 1
            lineitem 512 bytes - files - rows; l_orderkey range (-∞, 100)
-         2 statements, 2 full, 0 partial, 0 unread; system 1, failed 1, cached 1; malformed 1, truncated false",
+         2 statements, 2 full, 0 partial, 0 unread; nobody's 1, failed 1, cached 1; malformed 1, truncated false",
     );
 }
 
@@ -242,7 +242,7 @@ fn duckdb_logs_have_texts_and_times() {
            orders - bytes - files - rows
            customer - bytes - files - rows; c_name equal ['it''s', 'it''s']
            customer–orders c_custkey=o_custkey inner - 1
-         1 statements, 1 full, 0 partial, 0 unread; system 3, failed 0, cached 0; malformed 0, truncated false",
+         1 statements, 1 full, 0 partial, 0 unread; nobody's 3, failed 0, cached 0; malformed 0, truncated false",
     );
 }
 
@@ -260,7 +260,7 @@ fn duckdb_profile_has_rows_by_table() {
             "  orders - bytes - files 7952 rows; o_orderkey range (-∞, 500)",
             "  customer - bytes - files 100 rows; c_name equal ['n7', 'n7']",
             "  customer–orders c_custkey=o_custkey inner - 1",
-            "1 statements, 1 full, 0 partial, 0 unread; system 0, failed 0, cached 0; malformed 0, truncated false",
+            "1 statements, 1 full, 0 partial, 0 unread; nobody's 0, failed 0, cached 0; malformed 0, truncated false",
         ]
     );
     assert_eq!(record.duration_ms, Some(3));
@@ -276,7 +276,7 @@ fn bigquery_jobs_are_qualified_by_the_tables_they_reference() {
            customer–orders c_custkey=o_custkey inner - 1
          bq-2 2024-05-01T10:01:00.000Z 1000 ms Finished 1
            lineitem 77 bytes - files - rows; l_partkey equal [3, 3]
-         2 statements, 2 full, 0 partial, 0 unread; system 2, failed 1, cached 1; malformed 1, truncated false",
+         2 statements, 2 full, 0 partial, 0 unread; nobody's 2, failed 1, cached 1; malformed 1, truncated false",
     );
 }
 
@@ -290,7 +290,7 @@ fn redshift_history_has_times_in_microseconds_and_texts_in_one_line() {
            customer–orders c_custkey=o_custkey inner - 1
          9005 2024-05-01T10:04:00.000Z 250 ms Finished 1
            lineitem - bytes - files - rows; l_shipdate range [1995-01-01, ∞)
-         2 statements, 2 full, 0 partial, 0 unread; system 2, failed 1, cached 1; malformed 1, truncated false",
+         2 statements, 2 full, 0 partial, 0 unread; nobody's 2, failed 1, cached 1; malformed 1, truncated false",
     );
 }
 
@@ -302,7 +302,7 @@ fn plain_csv_may_be_separated_by_semicolons_and_span_lines() {
            sales.orders 64 bytes - files - rows; o_orderkey range [5, 9]
          plain.csv:5 2024-05-01T10:01:00.000Z - ms Finished 1
            web.orders - bytes - files - rows
-         2 statements, 2 full, 0 partial, 0 unread; system 0, failed 0, cached 0; malformed 0, truncated false",
+         2 statements, 2 full, 0 partial, 0 unread; nobody's 0, failed 0, cached 0; malformed 0, truncated false",
     );
 }
 
@@ -345,7 +345,7 @@ fn parquet_has_the_same_statements_as_the_lines_it_was_made_from() {
          01ef-0002 2024-05-01T10:01:00.000Z 800 ms Finished 1
            lineitem 2048 bytes 4 files 600 rows; l_shipdate range [1994-01-01, 1994-12-31]
          01ef-0009 2024-05-01T10:08:00.000Z 700 ms Finished 0
-         3 statements, 2 full, 0 partial, 1 unread; system 0, failed 1, cached 1; malformed 0, truncated false
+         3 statements, 2 full, 0 partial, 1 unread; nobody's 0, failed 1, cached 1; malformed 0, truncated false
          1 × the history has no text of it",
     );
 }

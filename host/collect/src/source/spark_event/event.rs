@@ -448,7 +448,8 @@ mod tests {
             "{{\"Event\":\"org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart\",\
              \"executionId\":3,\"time\":1,\"sparkPlanInfo\":{plan}}}"
         );
-        let Ok(Some(Event::Start { plan, .. })) = read(&name(line.as_bytes()).unwrap(), &line) else {
+        let Ok(Some(Event::Start { plan, .. })) = read(&name(line.as_bytes()).unwrap(), &line)
+        else {
             panic!("no start");
         };
         assert!(plan.tree.is_cut && plan.tree.len() == 301);

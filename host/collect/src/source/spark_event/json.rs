@@ -244,7 +244,8 @@ fn unescape(raw: &str) -> Option<String> {
     while let Some(at) = rest.find('\\') {
         out.push_str(&rest[..at]);
         let code = *rest.as_bytes().get(at + 1)?;
-        rest = &rest[at + 2..];
+        // No escape is longer than a byte, so what follows starts a character.
+        rest = rest.get(at + 2..)?;
         match code {
             b'n' => out.push('\n'),
             b't' => out.push('\t'),
