@@ -412,7 +412,7 @@ impl EncodedColumn {
     fn append_to(self, group: &mut SerializedRowGroupWriter<'_, Shared>) -> Result<()> {
         match self {
             Self::Own(Chunk { bytes, close, .. }) => {
-                group.append_column(&Bytes::from(bytes), close)?
+                group.append_column(&Bytes::from(bytes), close)?;
             }
             Self::Crate(chunk) => chunk.append_to_row_group(group)?,
         }

@@ -465,12 +465,13 @@ mod tests {
     fn a_statement_counts_half_for_each_half_life() {
         let window = Window { from: Instant::from_epoch_ms(0), to: Instant::from_epoch_ms(300) };
         let mut workload = Workload { window, ..Workload::default() };
-        let weights = |workload: &Workload| [300, 200, 0].map(|at| workload.weight(&record(at)));
-        assert_eq!(weights(&workload), [1.0, 1.0, 1.0]);
+        let weights =
+            |workload: &Workload| [300, 200, 0].map(|at| workload.weight(&record(at)).to_bits());
+        assert_eq!(weights(&workload), [1.0, 1.0, 1.0].map(f64::to_bits));
         workload.half_life_ms = Some(100);
-        assert_eq!(weights(&workload), [1.0, 0.5, 0.125]);
+        assert_eq!(weights(&workload), [1.0, 0.5, 0.125].map(f64::to_bits));
         workload.half_life_ms = Some(0);
-        assert_eq!(weights(&workload), [1.0, 1.0, 1.0]);
+        assert_eq!(weights(&workload), [1.0, 1.0, 1.0].map(f64::to_bits));
     }
 
     #[test]

@@ -31,7 +31,6 @@ impl EdgeScorer for PluggedScorer {
     }
 
     fn score(&self, edges: &[EdgeStats]) -> Result<Vec<f64>, ScoreError> {
-        #[expect(clippy::cast_precision_loss, reason = "statement counts are far below 2^53")]
         let frequency = column(edges, |edge| edge.weight);
         let rows_product_mean = column(edges, |edge| edge.rows_product_mean);
         let cost_ms_mean = column(edges, |edge| edge.cost_ms_mean);

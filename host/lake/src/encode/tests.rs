@@ -180,6 +180,7 @@ fn text_and_bytes() {
     let rows = 4_000;
     let modes = ["RAIL", "AIR", "", "REG AIR"];
     let mode = |row: usize| modes[row * 7 % 4];
+    let ones = |row: usize| vec![0xFF; row % 90];
     let long = |row: i64| format!("{}{row}", "é".repeat(40));
     let comments = || scattered(rows).map(|value| format!("comment {value}"));
     check(vec![
@@ -187,7 +188,7 @@ fn text_and_bytes() {
         Arc::new(StringArray::from(with_nulls((0..4_000).map(mode)))),
         Arc::new(StringArray::from_iter_values(comments())),
         Arc::new(StringArray::from_iter_values((0..rows).map(long))),
-        Arc::new(BinaryArray::from_iter_values((0..rows).map(|row| vec![0xFF; row as usize % 90]))),
+        Arc::new(BinaryArray::from_iter_values((0..4_000).map(ones))),
         Arc::new(BinaryArray::from(with_nulls((0..rows).map(|_| &b"\x00\xFF"[..])))),
     ]);
 }

@@ -65,14 +65,13 @@ fn decompress(
         if size > 0 && filled.send(Ok(block)).is_err() {
             return;
         }
-        match end {
+        let told = match end {
             Some(None) => return,
-            Some(Some(error)) => {
-                if filled.send(Err(error)).is_err() {
-                    return;
-                }
-            }
-            None => {}
+            Some(Some(error)) => filled.send(Err(error)),
+            None => Ok(()),
+        };
+        if told.is_err() {
+            return;
         }
     }
 }
