@@ -2,7 +2,7 @@
 //!
 //! 1. The text is parsed in its dialect and rewritten to what the planner accepts; views and
 //!    temporary tables that were defined earlier are put in the place of their names.
-//! 2. Its scopes are walked ([`scope`]): which columns tables of unknown schema must have, and which
+//! 2. Its scopes are walked (`scope`): which columns tables of unknown schema must have, and which
 //!    names belong to nobody for certain. Those are left out rather than guessed.
 //! 3. It is planned against the [`Catalog`], with stub schemas from the walk and stubs for functions
 //!    nobody knows.
