@@ -349,3 +349,20 @@ fn parquet_has_the_same_statements_as_the_lines_it_was_made_from() {
          1 × the history has no text of it",
     );
 }
+
+#[test]
+fn a_cut_export_says_so_whatever_its_rows_are() {
+    use std::io::Write as _;
+    for name in ["snowflake_pruning.jsonl", "openlineage.jsonl", "redshift.csv"] {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&std::fs::read(fixture(name)).unwrap()).unwrap();
+        let bytes = gzip.finish().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        // Without the end of its last member every row is there, but nobody knows that.
+        std::fs::write(&path, &bytes[..bytes.len() - 4]).unwrap();
+        let options = CollectOptions::default();
+        let report = collect(&[path], &options, &crate::EmptyCatalog).unwrap().report;
+        assert!(report.truncated, "{name}");
+    }
+}

@@ -17,8 +17,8 @@ use lakebed_model::{ColumnRef, FilterOperator, FilterUse, Instant, ParseReport, 
 use super::{
     LogHead, LogPath, LogSource, Statement,
     rows::{
-        Damage, Entry, LeftOut, Reader, Refusal, Row, RowSource, Stated, TableFacts, Unit,
-        check_columns, each, only_pair,
+        Entry, LeftOut, Reader, Refusal, Row, RowSource, Stated, TableFacts, Unit, check_columns,
+        each, only_pair,
     },
 };
 use crate::{Catalog, CollectError};
@@ -68,7 +68,7 @@ impl LogSource for OpenLineage {
         let form = LogHead::of(log)?.form;
         let mut report = ParseReport::default();
         let mut runs: BTreeMap<String, Run> = BTreeMap::new();
-        let Damage { malformed, truncated, lost } = each(form, log, &mut |event| {
+        let damage = each(form, log, &mut |event| {
             let id = event.row("run").and_then(|run| run.text("runid"));
             let time = event.instant("eventtime", Unit::Seconds);
             match (id, time) {
@@ -79,9 +79,7 @@ impl LogSource for OpenLineage {
             }
             ControlFlow::Continue(())
         })?;
-        report.malformed_lines += malformed;
-        report.truncated |= truncated;
-        report.merge(&lost);
+        damage.count(&mut report);
         if runs.is_empty() {
             check_columns(&EVENTS, form, log)?;
             let events = [("malformed lines".to_owned(), report.malformed_lines)].into();

@@ -83,8 +83,7 @@ impl LogSource for PruningHistory {
             }
             ControlFlow::Continue(())
         })?;
-        report.malformed_lines += damage.malformed;
-        report.truncated |= damage.truncated;
+        damage.count(&mut report);
         if queries.is_empty() {
             check_columns(&COLUMNS, form, log)?;
             let events = [("malformed lines".to_owned(), report.malformed_lines)].into();

@@ -34,6 +34,15 @@ pub(crate) struct Damage {
     pub(crate) lost: ParseReport,
 }
 
+impl Damage {
+    /// Adds all of it to a report.
+    pub(crate) fn count(&self, report: &mut ParseReport) {
+        report.malformed_lines += self.malformed;
+        report.truncated |= self.truncated;
+        report.merge(&self.lost);
+    }
+}
+
 /// Takes rows; breaks off the reading where it has enough.
 pub(crate) type Sink<'s> = dyn FnMut(Row) -> ControlFlow<()> + 's;
 

@@ -22,7 +22,8 @@ mod tests;
 mod wording;
 
 pub(super) use entry::{Entry, LeftOut, Refusal, Stated, TableFacts, joins_of, only_pair};
-pub(super) use form::{Damage, Form, each, names};
+use form::Damage;
+pub(super) use form::{Form, each, names};
 pub(super) use reading::Reader;
 pub(super) use row::{Row, Unit};
 pub(super) use source::{RowSource, check_columns};

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, ops::ControlFlow, time::UNIX_EPOCH};
 
 use lakebed_model::{Instant, ParseReport};
 
-use super::{Damage, Entry, Form, Reader, Refusal, Row, each, names};
+use super::{Entry, Form, Reader, Refusal, Row, each, names};
 use crate::{
     Catalog, CollectError,
     lineage::sql::Dialect,
@@ -50,7 +50,7 @@ impl LogSource for RowSource {
         let mut report = ParseReport::default();
         let mut entries = Vec::new();
         let (mut rows, mut statements) = (0_u64, 0_u64);
-        let Damage { malformed, truncated, lost } = each(form, log, &mut |row| {
+        let damage = each(form, log, &mut |row| {
             rows += 1;
             match (self.entry)(&row) {
                 Ok(entry) => entries.push(entry),
@@ -65,16 +65,14 @@ impl LogSource for RowSource {
             statements += 1;
             ControlFlow::Continue(())
         })?;
+        damage.count(&mut report);
         if statements == 0 {
             check_columns(self, form, log)?;
             return Err(CollectError::NoSqlStatements {
                 path: log.root.clone(),
-                events: [("malformed lines".to_owned(), malformed + report.malformed_lines)].into(),
+                events: [("malformed lines".to_owned(), report.malformed_lines)].into(),
             });
         }
-        report.malformed_lines += malformed;
-        report.truncated |= truncated;
-        report.merge(&lost);
         let file_time = modified(log);
         for entry in entries.iter_mut().filter(|entry| entry.at_file_time) {
             entry.started_at = file_time;
