@@ -295,6 +295,11 @@ pub(crate) fn plain(lake: &DeltaLake) -> SessionContext {
     without_rules(lake, config(lake))
 }
 
+/// A session as [`plain`] whose batches have so many rows.
+pub(crate) fn with_batches(lake: &DeltaLake, rows: usize) -> SessionContext {
+    without_rules(lake, config(lake).with_batch_size(rows))
+}
+
 /// A session as [`plain`] whose scans give the same rows in the same order on every run and machine.
 pub(crate) fn in_order(lake: &DeltaLake) -> SessionContext {
     without_rules(lake, SessionConfig::new().with_target_partitions(1))

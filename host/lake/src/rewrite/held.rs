@@ -1,24 +1,27 @@
 //! Rows in memory, and their order.
 //!
 //! 1. Every row gets an integer that never contradicts the order asked for ([`RowKeys`]).
-//! 2. Splitters drawn from the keys deal them out into ranges of about equal size.
-//! 3. Each range is sorted by itself, several at once. What moves are keys and places, not rows; a
-//!    row is copied once, when its file is written.
+//! 2. The rows of each batch are put in order within it, in the cache. Rows that are neighbors in the end
+//!    and come from one batch then lie side by side, and gathering them later reads every line of
+//!    memory once, not once per value.
+//! 3. Splitters drawn from the keys deal them out into ranges of about equal size.
+//! 4. Each range is sorted by itself, several at once. What moves are keys and places; rows follow when
+//!    their file is written.
 
 use std::{cmp::Ordering, sync::Mutex};
 
 use arrow::{
-    array::{ArrayRef, RecordBatch},
+    array::{ArrayRef, RecordBatch, UInt32Array},
     error::ArrowError,
 };
 use lakebed_layout::ordinal::Ordinals;
 
-use super::keys::RowKeys;
+use super::{keys::RowKeys, reorder::reordered};
 use crate::{encode::Place, file_set::OrderedRows, write::equal_parts};
 
 /// Keys of a range that one thread sorts: about what its second-level cache holds.
 const RANGE_ROWS: usize = 1 << 16;
-/// Most ranges: their numbers have 16 bits, and each is written to at once when rows are dealt out.
+/// Most ranges: each looks for its part in every batch.
 const RANGES_MAX: usize = 1 << 12;
 /// Keys looked at per splitter.
 const OVERSAMPLING: usize = 16;
@@ -44,12 +47,17 @@ impl SortedRows {
         keys: &RowKeys,
         threads: usize,
     ) -> Result<Self, ArrowError> {
-        let keyed = in_parallel(threads, batches.iter().collect(), |batch| keys.of(batch))?;
-        let (numbers, ordinals): (Vec<Vec<u64>>, Vec<Option<Ordinals>>) = keyed.into_iter().unzip();
+        let keyed = in_parallel(threads, batches, |batch| sorted_batch(batch, keys))?;
+        let mut batches = Vec::with_capacity(keyed.len());
+        let mut numbers = Vec::with_capacity(keyed.len());
+        let mut ordinals = Vec::with_capacity(keyed.len());
+        for sorted in keyed {
+            batches.push(sorted.rows);
+            numbers.push(sorted.keys);
+            ordinals.push(sorted.ordinals);
+        }
         // Where equal keys do not mean equal values, the values decide.
         let ordinals: Option<Vec<Ordinals>> = ordinals.into_iter().collect();
-        let ranges = deal(&numbers, threads)?;
-        drop(numbers);
         let compare = |a: &Keyed, b: &Keyed| {
             let by_value = || {
                 ordinals.as_ref().map_or(Ordering::Equal, |columns| {
@@ -61,17 +69,19 @@ impl SortedRows {
             let place = |keyed: &Keyed| (keyed.place.batch, keyed.place.row);
             a.key.cmp(&b.key).then_with(by_value).then_with(|| place(a).cmp(&place(b)))
         };
-        let Ranges { mut rows, ends } = ranges;
-        let mut slices = Vec::with_capacity(ends.len());
-        let mut rest = rows.as_mut_slice();
-        let mut start = 0;
-        for end in ends {
-            let (range, others) = rest.split_at_mut(end - start);
-            slices.push(range);
-            (rest, start) = (others, end);
-        }
-        in_parallel(threads, slices, |range| {
-            range.sort_unstable_by(compare);
+        let total: usize = numbers.iter().map(Vec::len).sum();
+        let bounds = bounds(&numbers, &splitters(&numbers, total));
+        let mut rows = vec![Keyed { key: 0, place: Place { batch: 0, row: 0 } }; total];
+        in_parallel(threads, slices(&mut rows, &bounds), |(range, slice)| {
+            let mut slots = slice.iter_mut();
+            for (batch, (keys, bounds)) in numbers.iter().zip(&bounds).enumerate() {
+                let part = bounds[range]..bounds[range + 1];
+                for ((row, key), slot) in part.clone().zip(&keys[part]).zip(&mut slots) {
+                    let place = Place { batch: narrow(batch), row: narrow(row) };
+                    *slot = Keyed { key: *key, place };
+                }
+            }
+            slice.sort_unstable_by(compare);
             Ok(())
         })?;
         let bytes: usize = batches.iter().map(RecordBatch::get_array_memory_size).sum();
@@ -111,44 +121,58 @@ impl OrderedRows for SortedRows {
     }
 }
 
-struct Ranges {
-    rows: Vec<Keyed>,
-    /// Where each range ends.
-    ends: Vec<usize>,
+/// A batch whose rows are in order.
+struct SortedBatch {
+    rows: RecordBatch,
+    keys: Vec<u64>,
+    ordinals: Option<Ordinals>,
 }
 
-/// Deals rows out into ascending ranges of keys.
-fn deal(keys: &[Vec<u64>], threads: usize) -> Result<Ranges, ArrowError> {
-    let total: usize = keys.iter().map(Vec::len).sum();
-    let splitters = splitters(keys, total);
-    let range_of = |key: &u64| splitters.partition_point(|splitter| splitter <= key);
-    let ranges_of = |keys: &Vec<u64>| {
-        Ok(keys.iter().map(|key| u16::try_from(range_of(key)).unwrap_or(u16::MAX)).collect())
+/// Puts the rows of a batch in order; equal ones stay as they came.
+fn sorted_batch(batch: RecordBatch, keys: &RowKeys) -> Result<SortedBatch, ArrowError> {
+    let (numbers, ordinals) = keys.of(&batch)?;
+    let mut keyed: Vec<(u64, u32)> = numbers.iter().copied().zip(0..).collect();
+    keyed.sort_unstable_by(|a, b| {
+        let by_value = || {
+            ordinals
+                .as_ref()
+                .map_or(Ordering::Equal, |values| values.compare(index(a.1), values, index(b.1)))
+        };
+        a.0.cmp(&b.0).then_with(by_value).then(a.1.cmp(&b.1))
+    });
+    if keyed.iter().zip(0..).all(|((_, row), place)| *row == place) {
+        return Ok(SortedBatch { rows: batch, keys: numbers, ordinals });
+    }
+    let order = UInt32Array::from_iter_values(keyed.iter().map(|(_, row)| *row));
+    let rows = reordered(batch, &order)?;
+    let ordinals = match ordinals {
+        Some(_) => keys.of(&rows)?.1,
+        None => None,
     };
-    let ranges: Vec<Vec<u16>> = in_parallel(threads, keys.iter().collect(), ranges_of)?;
-    let mut counts = vec![0; splitters.len() + 1];
-    for range in ranges.iter().flatten() {
-        counts[usize::from(*range)] += 1;
+    Ok(SortedBatch { rows, keys: keyed.into_iter().map(|(key, _)| key).collect(), ordinals })
+}
+
+/// Tells for each batch, whose keys ascend, where the ranges between splitters begin and end.
+fn bounds(keys: &[Vec<u64>], splitters: &[u64]) -> Vec<Vec<usize>> {
+    let of_batch = |keys: &Vec<u64>| {
+        let ends = splitters.iter().map(|splitter| keys.partition_point(|key| key < splitter));
+        std::iter::once(0).chain(ends).chain([keys.len()]).collect()
+    };
+    keys.iter().map(of_batch).collect()
+}
+
+/// Divides the rows' places among the ranges, each with its number.
+fn slices<'r>(rows: &'r mut [Keyed], bounds: &[Vec<usize>]) -> Vec<(usize, &'r mut [Keyed])> {
+    let ranges = bounds.first().map_or(0, |bounds| bounds.len() - 1);
+    let mut slices = Vec::with_capacity(ranges);
+    let mut rest = rows;
+    for range in 0..ranges {
+        let length = bounds.iter().map(|bounds| bounds[range + 1] - bounds[range]).sum();
+        let (slice, others) = rest.split_at_mut(length);
+        slices.push((range, slice));
+        rest = others;
     }
-    let mut next: Vec<usize> = Vec::with_capacity(counts.len());
-    let mut ends = Vec::with_capacity(counts.len());
-    let mut end = 0;
-    for count in counts {
-        next.push(end);
-        end += count;
-        ends.push(end);
-    }
-    let nowhere = Keyed { key: 0, place: Place { batch: 0, row: 0 } };
-    let mut rows = vec![nowhere; total];
-    for (batch, (keys, ranges)) in keys.iter().zip(&ranges).enumerate() {
-        for (row, (key, range)) in keys.iter().zip(ranges).enumerate() {
-            let slot = &mut next[usize::from(*range)];
-            rows[*slot] =
-                Keyed { key: *key, place: Place { batch: narrow(batch), row: narrow(row) } };
-            *slot += 1;
-        }
-    }
-    Ok(Ranges { rows, ends })
+    slices
 }
 
 /// Picks keys that divide all of them into about equal parts.

@@ -8,6 +8,7 @@
 mod collect;
 mod held;
 mod keys;
+mod reorder;
 
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ use lakebed_layout::{
     ColumnMapping, Executor, ExecutorError, FileReader, InputFile, RewriteOutput, RewriteTask,
     RowOrder, RowTrackingColumns, columns::split_name, curve::CELL_SHIFT,
 };
-use lakebed_model::TableName;
+use lakebed_model::{Bytes, TableName};
 
 use self::{
     collect::{Collected, Collector, RangeOnDisk, Sampler},
@@ -60,7 +61,7 @@ impl Executor for DeltaLake {
 impl DeltaLake {
     async fn run_rewrite(&self, task: &RewriteTask) -> Result<RewriteOutput> {
         let table = TableName::new(&task.table);
-        let context = session::plain(self);
+        let context = session::with_batches(self, batch_rows(task, self.options.memory));
         let request = ScanRequest {
             table: &table,
             version: task.version,
@@ -196,6 +197,28 @@ impl DeltaLake {
             partitions,
         }))
     }
+}
+
+/// Rows of a batch: the more, the longer the runs that lie side by side once each batch is in order, and
+/// the fewer places that gathering reads at once. On lineitem, 65 536 take a seventh less CPU time
+/// than the engine's 8 192.
+const BATCH_ROWS_MAX: u64 = 1 << 16;
+const BATCH_ROWS_MIN: u64 = 1 << 13;
+/// Bytes in memory that a batch may have where that is more than the fewest rows.
+const BATCH_BYTES: u64 = 16 << 20;
+/// Share of the memory that a batch may have: several are on their way at once.
+const BATCH_MEMORY_SHARE: u64 = 64;
+/// Bytes in memory of a byte in a file, roughly.
+const EXPANSION: u64 = 4;
+
+/// Returns how many rows a batch of a task's scan has.
+fn batch_rows(task: &RewriteTask, memory: Bytes) -> usize {
+    let bytes: u64 = task.inputs.iter().map(|input| input.size).sum();
+    let rows: Option<u64> = task.inputs.iter().map(|input| input.live_rows).sum();
+    let row_bytes = (bytes * EXPANSION / rows.unwrap_or(0).max(1)).max(1);
+    let most = BATCH_BYTES.min(memory.0 / BATCH_MEMORY_SHARE);
+    let rows = (most / row_bytes).clamp(BATCH_ROWS_MIN, BATCH_ROWS_MAX);
+    usize::try_from(rows).unwrap_or(usize::MAX)
 }
 
 async fn write_collected(
