@@ -17,6 +17,19 @@ fn lake(statements: &[&str]) -> TempDir {
     lake
 }
 
+/// Returns the schema that a table was created with.
+fn schema_string(lake: &TempDir, table: &str) -> String {
+    read_commits(&lake.path().join(table))[0]
+        .iter()
+        .find_map(|action| match action {
+            lakebed_layout::action::Action::Metadata(body) => {
+                body["schemaString"].as_str().map(str::to_owned)
+            }
+            _ => None,
+        })
+        .unwrap()
+}
+
 #[track_caller]
 fn answer(lake: &TempDir, query: &str) -> Vec<Value> {
     sql(lake, &[query]).json_lines()
@@ -196,15 +209,7 @@ fn numbers_with_a_point_are_decimals_and_meet_doubles_as_doubles() {
     assert!(text.starts_with("exit code 2\n"), "{text}");
     let create = "CREATE TABLE c AS SELECT 1.10 AS a, 1e0 AS b";
     sql(&lake, &[create]).succeeded();
-    let schema = read_commits(&lake.path().join("c"))[0]
-        .iter()
-        .find_map(|action| match action {
-            lakebed_layout::action::Action::Metadata(body) => {
-                body["schemaString"].as_str().map(str::to_owned)
-            }
-            _ => None,
-        })
-        .unwrap();
+    let schema = schema_string(&lake, "c");
     assert!(schema.contains(r#""decimal(3,2)""#) && schema.contains(r#""double""#), "{schema}");
 }
 
@@ -237,6 +242,43 @@ fn times_reach_from_the_first_year_to_the_last() {
     }
     let deleted = sql(&lake, &["DELETE FROM t WHERE t > TIMESTAMP '2999-01-01 00:00:00'"]).json();
     assert_eq!(deleted["rows"], 1);
+}
+
+/// An instant stays one, and what has no zone has none, whatever they are compared with.
+#[test]
+fn timestamps_have_a_zone_and_timestamps_ntz_have_none() {
+    let lake = lake(&[
+        "CREATE TABLE t AS SELECT 1 AS k, TIMESTAMP '2026-01-01 00:00:00' AS a, \
+         CAST('2026-01-01 00:00:00' AS TIMESTAMP_NTZ) AS b, \
+         CAST('2026-01-01 02:00:00+02:00' AS TIMESTAMP) AS c, current_timestamp() AS d, \
+         CAST(DATE '2026-01-01' AS TIMESTAMP_LTZ) AS e",
+        "INSERT INTO t VALUES (2, TIMESTAMP '2027-01-01 00:00:00', \
+         TIMESTAMP_NTZ '2027-01-01 00:00:00', NULL, NULL, NULL)",
+    ]);
+    let schema: Value = serde_json::from_str(&schema_string(&lake, "t")).unwrap();
+    let types: Vec<&str> = schema["fields"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|field| field["type"].as_str().unwrap())
+        .collect();
+    let instant = "timestamp";
+    assert_eq!(types[1..], [instant, "timestamp_ntz", instant, instant, instant]);
+    for (predicate, expected) in [
+        ("a = TIMESTAMP '2026-01-01 00:00:00'", vec![1]),
+        ("b = TIMESTAMP '2026-01-01 00:00:00'", vec![1]),
+        ("b > TIMESTAMP_NTZ '2026-06-01 00:00:00'", vec![2]),
+        ("a > CAST('2026-06-01' AS TIMESTAMP_NTZ)", vec![2]),
+        ("b > DATE '2026-06-01'", vec![2]),
+        ("a = b", vec![1, 2]),
+        ("a = c", vec![1]),
+        ("a IN (TIMESTAMP '2027-01-01 00:00:00', '2026-06-01')", vec![2]),
+    ] {
+        let query = format!("SELECT k FROM t WHERE {predicate} ORDER BY k");
+        let found: Vec<i64> =
+            answer(&lake, &query).iter().map(|row| row["k"].as_i64().unwrap()).collect();
+        assert_eq!(found, expected, "{predicate}");
+    }
 }
 
 /// Columns whose names have capitals are found as Spark finds them.

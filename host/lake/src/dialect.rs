@@ -6,7 +6,8 @@
 //! 2. A number with an exponent is a DOUBLE; the engine was told to read others as decimals.
 //! 3. Columns of a query may be called alike; the engine wants names that differ, so the second `NULL` of
 //!    `SELECT NULL, NULL` becomes `NULL (2)`. An alias says what it says.
-//! 4. `explode` is the engine's `unnest`, and `sequence` its `generate_series` where both count up.
+//! 4. A TIMESTAMP is an instant and a TIMESTAMP_NTZ is none; to the engine TIMESTAMP is the latter.
+//! 5. `explode` is the engine's `unnest`, and `sequence` its `generate_series` where both count up.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,9 +21,10 @@ use datafusion::{
         parser::Statement,
         sqlparser::{
             ast::{
-                Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-                JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Query, Select,
-                SelectItem, TableAlias, TableFactor, TableWithJoins, Value, VisitMut, VisitorMut,
+                DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
+                FunctionArguments, Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart,
+                Query, Select, SelectItem, TableAlias, TableFactor, TableWithJoins, TimezoneInfo,
+                TypedString, Value, VisitMut, VisitorMut,
             },
             dialect::SparkSqlDialect,
             parser::Parser,
@@ -227,6 +229,9 @@ impl VisitorMut for Translator<'_> {
                     self.spell(name);
                 }
             }
+            Expr::Cast { data_type, .. } | Expr::TypedString(TypedString { data_type, .. }) => {
+                translate_type(data_type);
+            }
             Expr::Function(function) => {
                 if let Err(error) = translate_function(function) {
                     return ControlFlow::Break(Box::new(error));
@@ -294,6 +299,21 @@ fn tell_apart(items: &mut [SelectItem]) {
             *item = SelectItem::ExprWithAlias { expr, alias };
             taken.insert(name);
         }
+    }
+}
+
+/// Gives times the zone that their names in Spark imply.
+fn translate_type(data_type: &mut SqlType) {
+    let is_named = |name: &ObjectName, wanted: &str| name.to_string().eq_ignore_ascii_case(wanted);
+    match data_type {
+        SqlType::Timestamp(_, zone @ TimezoneInfo::None) => *zone = TimezoneInfo::WithTimeZone,
+        SqlType::TimestampNtz(precision) => {
+            *data_type = SqlType::Timestamp(*precision, TimezoneInfo::WithoutTimeZone);
+        }
+        SqlType::Custom(name, _) if is_named(name, "timestamp_ltz") => {
+            *data_type = SqlType::Timestamp(None, TimezoneInfo::WithTimeZone);
+        }
+        _ => {}
     }
 }
 

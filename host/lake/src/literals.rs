@@ -196,16 +196,23 @@ fn alike<const N: usize>(parts: [Expr; N], schema: &DFSchema) -> Result<[Expr; N
     Ok(parts.try_into().expect("one for each"))
 }
 
-/// Of what is compared, a text beside a time is a time as well.
+/// Of what is compared, a text beside a time is a time as well, and constants have the zone of columns.
 fn compared(parts: Vec<Expr>, schema: &DFSchema) -> Result<Vec<Expr>> {
-    let zone = parts.iter().find_map(|part| match part.get_type(schema) {
+    let zone_of = |part: &Expr| match part.get_type(schema) {
         Ok(DataType::Timestamp(_, zone)) => Some(zone),
         _ => None,
-    });
-    let Some(zone) = zone else { return alike_all(parts, schema) };
+    };
+    let is_constant = |part: &Expr| part.column_refs().is_empty();
+    let of_column = parts.iter().filter(|part| !is_constant(part)).find_map(zone_of);
+    let Some(zone) = of_column.or_else(|| parts.iter().find_map(zone_of)) else {
+        return alike_all(parts, schema);
+    };
+    let wanted = DataType::Timestamp(TimeUnit::Microsecond, zone.clone());
     let parts = parts.into_iter().map(|part| match part.get_type(schema) {
-        Ok(DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) => {
-            cast(part, DataType::Timestamp(TimeUnit::Microsecond, zone.clone()))
+        Ok(DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) => cast(part, wanted.clone()),
+        // What is converted is the constant, not the column, whose bounds then skip files.
+        Ok(DataType::Timestamp(_, own)) if own != zone && is_constant(&part) => {
+            converted(part, wanted.clone())
         }
         _ => part,
     });
@@ -238,7 +245,11 @@ fn target(own: &DataType, all: &[DataType]) -> Option<DataType> {
     let is_time = |t: &DataType| matches!(t, DataType::Timestamp(..));
     match own {
         DataType::Date32 if all.iter().any(is_time) => {
-            Some(DataType::Timestamp(TimeUnit::Microsecond, None))
+            let zone = all.iter().find_map(|t| match t {
+                DataType::Timestamp(_, zone) => Some(zone.clone()),
+                _ => None,
+            });
+            Some(DataType::Timestamp(TimeUnit::Microsecond, zone.flatten()))
         }
         DataType::Timestamp(TimeUnit::Nanosecond, _)
             if all.iter().any(|t| is_fine(t) || *t == DataType::Date32) =>

@@ -92,6 +92,7 @@ impl DeltaLake {
             .with_target_partitions(threads)
             .set_str("datafusion.sql_parser.dialect", "spark")
             .set_bool("datafusion.sql_parser.parse_float_as_decimal", true)
+            .set_str("datafusion.execution.time_zone", "UTC")
             .set_bool("datafusion.execution.parquet.pushdown_filters", true)
             .set_bool("datafusion.execution.parquet.reorder_filters", true);
         let state = SessionStateBuilder::new()
