@@ -3,6 +3,7 @@
 mod chains;
 mod readings;
 mod refusals;
+mod visibility;
 mod writers;
 
 use readings::Readings;

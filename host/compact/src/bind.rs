@@ -7,7 +7,7 @@ use lakebed_model::Instant;
 
 use crate::{
     AgeOff, Chain, ChainRun, CompactError, Count, Extreme, FilterSpec, Fold, FoldFactory,
-    RowFilter, Sum, chain::column_index,
+    RowFilter, Sum, Visibility, chain::column_index,
 };
 
 /// Finds the plugins that a chain names.
@@ -124,9 +124,12 @@ pub(crate) fn bind(
 ) -> Result<BoundChain, CompactError> {
     let mut filters = Vec::with_capacity(chain.filters.len());
     for spec in &chain.filters {
-        let filter = match spec {
+        let filter: Arc<dyn RowFilter> = match spec {
             FilterSpec::AgeOff { column, period_seconds, nulls } => {
                 Arc::new(AgeOff::new(column.clone(), *period_seconds, *nulls, now))
+            }
+            FilterSpec::Visibility { column, authorizations, invalid, nulls } => {
+                Arc::new(Visibility::new(column.clone(), authorizations, *invalid, *nulls))
             }
             FilterSpec::Plugin { name, config_json } => plugins.filter(name, config_json, now)?,
         };

@@ -5,7 +5,8 @@
 //!    is the one order that can be run file by file; what it costs is told as a [`Warning`]: the old
 //!    contributions of a living group vanish one by one.
 //! 2. Named columns exist, spelled exactly as in the table, and their types fit.
-//! 3. With an aggregation there are row keys, they are not folded themselves, and every other column
+//! 3. Rows whose labels differ are never folded into one: the columns of visibility filters are row keys.
+//! 4. With an aggregation there are row keys, they are not folded themselves, and every other column
 //!    is folded. The columns keep the table's order and types whatever order the folds are written in.
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -15,9 +16,9 @@ use lakebed_model::Instant;
 
 use crate::{
     AgeOff, BoundChain, ChainConfig, ColumnFold, CompactError, FilterSpec, Fold, Plugins, Step,
-    Warning,
+    Visibility, Warning,
     bind::{bind, native_factory},
-    filter::AGE_OFF,
+    filter::{AGE_OFF, VISIBILITY},
     group_table::GroupTable,
 };
 
@@ -55,8 +56,16 @@ impl Chain {
         for filter in &filters {
             validate_filter(filter, schema)?;
         }
+        let mut row_keys = row_keys.to_vec();
+        if !row_keys.is_empty() {
+            for label in filters.iter().filter_map(FilterSpec::label_column) {
+                if !row_keys.contains(label) {
+                    row_keys.push(label.clone());
+                }
+            }
+        }
         let aggregation =
-            folds.map(|folds| validate_aggregation(folds, schema, row_keys)).transpose()?;
+            folds.map(|folds| validate_aggregation(folds, schema, &row_keys)).transpose()?;
         let warnings = warnings(&filters, aggregation.as_ref(), schema);
         Ok(Self { schema: Arc::new(schema.clone()), filters, aggregation, warnings })
     }
@@ -100,7 +109,16 @@ impl FilterSpec {
     pub fn name(&self) -> &str {
         match self {
             Self::AgeOff { .. } => AGE_OFF,
+            Self::Visibility { .. } => VISIBILITY,
             Self::Plugin { name, .. } => name,
+        }
+    }
+
+    /// Returns the column of labels, if the filter reads one.
+    const fn label_column(&self) -> Option<&String> {
+        match self {
+            Self::Visibility { column, .. } => Some(column),
+            _ => None,
         }
     }
 }
@@ -154,13 +172,33 @@ fn split_steps(steps: &[Step]) -> Result<(Vec<FilterSpec>, Option<&[ColumnFold]>
 }
 
 fn validate_filter(filter: &FilterSpec, schema: &Schema) -> Result<(), CompactError> {
-    let FilterSpec::AgeOff { column, .. } = filter else { return Ok(()) };
-    // The keyword of the string form, by which users know the filter.
-    let field = schema.field(column_index(schema, column, "ageoff")?);
-    if AgeOff::accepts(field.data_type()) {
-        return Ok(());
+    match filter {
+        FilterSpec::AgeOff { column, .. } => {
+            // The keyword of the string form, by which users know the filter.
+            let field = schema.field(column_index(schema, column, "ageoff")?);
+            if AgeOff::accepts(field.data_type()) {
+                return Ok(());
+            }
+            let (column, data_type) = (column.clone(), field.data_type().clone());
+            Err(CompactError::AgeOffType { column, data_type })
+        }
+        FilterSpec::Visibility { column, authorizations, .. } => {
+            let field = schema.field(column_index(schema, column, VISIBILITY)?);
+            if !Visibility::accepts(field.data_type()) {
+                let (column, data_type) = (column.clone(), field.data_type().clone());
+                return Err(CompactError::VisibilityType { column, data_type });
+            }
+            match Visibility::refused_authorization(authorizations) {
+                None => Ok(()),
+                Some((authorization, fault)) => Err(CompactError::Authorization {
+                    column: column.clone(),
+                    authorization: authorization.to_owned(),
+                    fault,
+                }),
+            }
+        }
+        FilterSpec::Plugin { .. } => Ok(()),
     }
-    Err(CompactError::AgeOffType { column: column.clone(), data_type: field.data_type().clone() })
 }
 
 fn validate_aggregation(
@@ -251,7 +289,8 @@ mod tests {
 
     use super::Chain;
     use crate::{
-        ChainConfig, ColumnFold, FilterSpec, Fold, NoPlugins, NullRule, Step, testing::now,
+        ChainConfig, ColumnFold, FilterSpec, Fold, InvalidRule, NoPlugins, NullRule, Step,
+        testing::now,
     };
 
     fn schema() -> Schema {
@@ -410,6 +449,46 @@ mod tests {
             validate_config(&ChainConfig { steps }, &["RowKey"]).unwrap_err(),
             "column \"ts\" has two aggregations (min and max)"
         );
+    }
+
+    fn visibility(column: &str, authorizations: &[&str]) -> Step {
+        let set = authorizations.iter().map(|one| (*one).to_owned()).collect();
+        Step::Filter(FilterSpec::Visibility {
+            column: column.to_owned(),
+            authorizations: vec![set],
+            invalid: InvalidRule::Fail,
+            nulls: NullRule::Drop,
+        })
+    }
+
+    #[test]
+    fn visibility_is_checked_before_rows_are_read() {
+        let refused = |step| validate_config(&ChainConfig { steps: vec![step] }, &[]).unwrap_err();
+        assert_eq!(
+            refused(visibility("price", &[])),
+            "visibility column \"price\" has type Float64: need STRING or BINARY"
+        );
+        assert_eq!(
+            refused(visibility("RowKey", &["a", ""])),
+            "authorization \"\" for visibility column \"RowKey\" is empty"
+        );
+        assert_eq!(
+            refused(visibility("RowKey", &["a\n"])),
+            "authorization \"a\\n\" for visibility column \"RowKey\" has a control character or U+FFFD"
+        );
+        assert!(
+            refused(visibility("label", &[])).starts_with("visibility column \"label\" is not")
+        );
+    }
+
+    #[test]
+    fn rows_with_different_labels_are_not_folded_together() {
+        let config: ChainConfig = ",count=sum,price=max,units=sum".parse().unwrap();
+        let label = visibility("RowKey", &["a"]);
+        let steps = [vec![label.clone(), label], config.steps].concat();
+        let chain = validate_config(&ChainConfig { steps }, &["ts"]).unwrap();
+        let bound = chain.bind(now(), &NoPlugins).unwrap();
+        assert_eq!(bound.row_keys().collect::<Vec<_>>(), [1, 0]);
     }
 
     #[test]

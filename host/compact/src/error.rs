@@ -2,7 +2,7 @@
 
 use arrow::{datatypes::DataType, error::ArrowError};
 
-use crate::SyntaxError;
+use crate::{ExpressionError, SyntaxError};
 
 /// Why a chain cannot be used, or a run cannot go on. Any of them ends the job without a commit.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +31,35 @@ pub enum CompactError {
         column: String,
         /// Its type.
         data_type: DataType,
+    },
+    /// The visibility filter's column holds no text.
+    #[error("visibility column \"{column}\" has type {data_type}: need STRING or BINARY")]
+    VisibilityType {
+        /// The column.
+        column: String,
+        /// Its type.
+        data_type: DataType,
+    },
+    /// Nobody can have such an authorization.
+    #[error("authorization \"{}\" for visibility column \"{column}\" {fault}", authorization.escape_debug())]
+    Authorization {
+        /// The column.
+        column: String,
+        /// The authorization.
+        authorization: String,
+        /// What is wrong with it.
+        fault: &'static str,
+    },
+    /// A row's label is no access expression.
+    #[error("label \"{}\" of column \"{column}\" is no access expression", label.escape_debug())]
+    Label {
+        /// The column.
+        column: String,
+        /// The label, or its beginning.
+        label: String,
+        /// Where it breaks the grammar.
+        #[source]
+        source: ExpressionError,
     },
     /// A fold is not defined for the type of its column.
     #[error("{fold} is not defined for column \"{column}\" of type {data_type}: it takes {takes}")]

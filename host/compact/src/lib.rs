@@ -39,7 +39,9 @@ pub use config::{
     ChainConfig, ColumnFold, FilterSpec, Fold, NullRule, Step, SyntaxError, parse_string_form,
 };
 pub use error::CompactError;
-pub use filter::{ALL_FILTERS, AgeOff, RowFilter, SpanVerdict};
+pub use filter::{
+    ALL_FILTERS, AgeOff, ExpressionError, InvalidRule, RowFilter, SpanVerdict, Visibility,
+};
 pub use fold::{ALL_FOLDS, Count, Extreme, FoldFactory, GroupFold, Sum};
 pub use folded::FoldedBatches;
 pub use run::{ChainRun, StepCounts};

@@ -1,7 +1,7 @@
 //! An iterator chain as part of a task: the same content as [`ChainConfig`], as plain data that
 //! crosses a process border.
 
-use lakebed_compact::{ChainConfig, ColumnFold, FilterSpec, Fold, NullRule, Step};
+use lakebed_compact::{ChainConfig, ColumnFold, FilterSpec, Fold, InvalidRule, NullRule, Step};
 use serde::{Deserialize, Serialize};
 
 /// A chain and what it is run with.
@@ -26,6 +26,17 @@ pub enum IteratorStep {
         /// The age at which a row goes.
         period_seconds: u64,
         /// Whether rows without a time stay.
+        keep_nulls: bool,
+    },
+    /// Visibility.
+    Visibility {
+        /// The column with the rows' labels.
+        column: String,
+        /// Sets of authorizations, each of which must see a row.
+        authorizations: Vec<Vec<String>>,
+        /// Whether rows whose label is no access expression are dropped; else they end the job.
+        drop_invalid: bool,
+        /// Whether rows without a label stay.
         keep_nulls: bool,
     },
     /// A filter plugin.
@@ -65,6 +76,14 @@ impl IteratorTask {
                         keep_nulls: *nulls == NullRule::Keep,
                     }
                 }
+                Step::Filter(FilterSpec::Visibility { column, authorizations, invalid, nulls }) => {
+                    IteratorStep::Visibility {
+                        column: column.clone(),
+                        authorizations: authorizations.clone(),
+                        drop_invalid: *invalid == InvalidRule::Drop,
+                        keep_nulls: *nulls == NullRule::Keep,
+                    }
+                }
                 Step::Filter(FilterSpec::Plugin { name, config_json }) => {
                     IteratorStep::FilterPlugin {
                         name: name.clone(),
@@ -90,7 +109,15 @@ impl IteratorTask {
                     Step::Filter(FilterSpec::AgeOff {
                         column: column.clone(),
                         period_seconds: *period_seconds,
-                        nulls: if *keep_nulls { NullRule::Keep } else { NullRule::Drop },
+                        nulls: null_rule(*keep_nulls),
+                    })
+                }
+                IteratorStep::Visibility { column, authorizations, drop_invalid, keep_nulls } => {
+                    Step::Filter(FilterSpec::Visibility {
+                        column: column.clone(),
+                        authorizations: authorizations.clone(),
+                        invalid: if *drop_invalid { InvalidRule::Drop } else { InvalidRule::Fail },
+                        nulls: null_rule(*keep_nulls),
                     })
                 }
                 IteratorStep::FilterPlugin { name, config_json } => {
@@ -106,6 +133,10 @@ impl IteratorTask {
             .collect();
         ChainConfig { steps }
     }
+}
+
+const fn null_rule(keep: bool) -> NullRule {
+    if keep { NullRule::Keep } else { NullRule::Drop }
 }
 
 impl IteratorFold {
@@ -129,7 +160,7 @@ impl IteratorFold {
 
 #[cfg(test)]
 mod tests {
-    use lakebed_compact::{ChainConfig, ColumnFold, Fold, Step};
+    use lakebed_compact::{ChainConfig, ColumnFold, FilterSpec, Fold, InvalidRule, NullRule, Step};
 
     use super::IteratorTask;
 
@@ -141,6 +172,15 @@ mod tests {
             column: "r".into(),
             fold: Fold::Plugin { name: "sum".into(), config_json: "{}".into() },
         });
+        chain.steps.insert(
+            0,
+            Step::Filter(FilterSpec::Visibility {
+                column: "v".into(),
+                authorizations: vec![vec!["a".into()], Vec::new()],
+                invalid: InvalidRule::Drop,
+                nulls: NullRule::Keep,
+            }),
+        );
         let task = IteratorTask::new(&chain, &["k".into()], 5);
         let text = serde_json::to_string(&task).unwrap();
         let back: IteratorTask = serde_json::from_str(&text).unwrap();

@@ -3,7 +3,9 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use clap::Args;
-use lakebed_compact::{ChainConfig, ColumnFold, CompactError, FilterSpec, Fold, NullRule, Step};
+use lakebed_compact::{
+    ChainConfig, ColumnFold, CompactError, FilterSpec, Fold, InvalidRule, NullRule, Step,
+};
 use lakebed_layout::{CompactOptions, CompactReport, LayoutError, compact};
 use lakebed_model::TableName;
 use serde::Deserialize;
@@ -39,33 +41,45 @@ pub(super) struct Arguments {
 struct ChainFile {
     #[serde(default)]
     row_keys: Vec<String>,
-    iterator: Vec<IteratorEntry>,
+    iterator: Vec<toml::Table>,
 }
 
+/// `filter = "age-off"`
 #[derive(Debug, Deserialize)]
-#[serde(untagged, deny_unknown_fields)]
-enum IteratorEntry {
-    AgeOff {
-        filter: AgeOffName,
-        column: String,
-        period: String,
-        #[serde(default)]
-        nulls: Nulls,
-    },
-    Plugin {
-        plugin: String,
-        #[serde(default)]
-        config: toml::Table,
-    },
-    Aggregate {
-        aggregate: BTreeMap<String, FoldEntry>,
-    },
+#[serde(deny_unknown_fields)]
+struct AgeOffEntry {
+    column: String,
+    period: String,
+    #[serde(default)]
+    nulls: Nulls,
 }
 
-#[derive(Debug, Clone, Copy, Deserialize)]
-enum AgeOffName {
-    #[serde(rename = "age-off")]
-    AgeOff,
+/// `filter = "visibility"`
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VisibilityEntry {
+    column: String,
+    authorizations: Authorizations,
+    #[serde(default)]
+    invalid: Invalid,
+    #[serde(default)]
+    nulls: Nulls,
+}
+
+/// `plugin = "NAME"`
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PluginEntry {
+    plugin: String,
+    #[serde(default)]
+    config: toml::Table,
+}
+
+/// `aggregate = { COLUMN = "FOLD" }`
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AggregateEntry {
+    aggregate: BTreeMap<String, FoldEntry>,
 }
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
@@ -74,6 +88,22 @@ enum Nulls {
     #[default]
     Drop,
     Keep,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Invalid {
+    #[default]
+    Fail,
+    Drop,
+}
+
+/// One set of authorizations, or several.
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "a list of authorizations, or a list of such lists")]
+enum Authorizations {
+    One(Vec<String>),
+    Several(Vec<Vec<String>>),
 }
 
 #[derive(Debug, Deserialize)]
@@ -135,32 +165,65 @@ fn read_chain(path: &PathBuf) -> Result<(ChainConfig, Vec<String>), Error> {
         source,
     })?;
     let file: ChainFile = toml::from_str(&text).map_err(|error| content(error.to_string()))?;
-    let steps = file.iterator.into_iter().map(step).collect::<Result<_, _>>().map_err(content)?;
-    Ok((ChainConfig { steps }, file.row_keys))
+    let steps: Result<Vec<Step>, String> = (1..)
+        .zip(file.iterator)
+        .map(|(number, entry)| {
+            step(entry).map_err(|reason| format!("iterator {number}: {}", reason.trim_end()))
+        })
+        .collect();
+    Ok((ChainConfig { steps: steps.map_err(content)? }, file.row_keys))
 }
 
-fn step(entry: IteratorEntry) -> Result<Step, String> {
-    Ok(match entry {
-        IteratorEntry::AgeOff { filter: AgeOffName::AgeOff, column, period, nulls } => {
-            Step::Filter(FilterSpec::AgeOff {
-                column,
-                period_seconds: parse_duration_ms(&period)? / 1_000,
-                nulls: match nulls {
-                    Nulls::Drop => NullRule::Drop,
-                    Nulls::Keep => NullRule::Keep,
-                },
-            })
+fn step(mut entry: toml::Table) -> Result<Step, String> {
+    if entry.contains_key("plugin") {
+        let PluginEntry { plugin, config } = fields(entry)?;
+        return Ok(Step::Filter(FilterSpec::Plugin { name: plugin, config_json: json(&config)? }));
+    }
+    if entry.contains_key("aggregate") {
+        let AggregateEntry { aggregate } = fields(entry)?;
+        let folds = aggregate.into_iter();
+        let folds = folds.map(|(column, entry)| Ok(ColumnFold { column, fold: fold(entry)? }));
+        return Ok(Step::Aggregate(folds.collect::<Result<_, String>>()?));
+    }
+    let known = lakebed_compact::ALL_FILTERS.join("`, `");
+    let name = match entry.remove("filter") {
+        Some(toml::Value::String(name)) => name,
+        Some(other) => return Err(format!("filter is {other}, expected one of `{known}`")),
+        None => {
+            return Err(format!(
+                "expected one of filter = (`{known}`), plugin = \"NAME\", aggregate = {{ … }}"
+            ));
         }
-        IteratorEntry::Plugin { plugin, config } => {
-            Step::Filter(FilterSpec::Plugin { name: plugin, config_json: json(&config)? })
+    };
+    let null_rule = |nulls| match nulls {
+        Nulls::Drop => NullRule::Drop,
+        Nulls::Keep => NullRule::Keep,
+    };
+    Ok(Step::Filter(match name.as_str() {
+        "age-off" => {
+            let AgeOffEntry { column, period, nulls } = fields(entry)?;
+            let period_seconds = parse_duration_ms(&period)? / 1_000;
+            FilterSpec::AgeOff { column, period_seconds, nulls: null_rule(nulls) }
         }
-        IteratorEntry::Aggregate { aggregate } => Step::Aggregate(
-            aggregate
-                .into_iter()
-                .map(|(column, entry)| Ok(ColumnFold { column, fold: fold(entry)? }))
-                .collect::<Result<_, String>>()?,
-        ),
-    })
+        "visibility" => {
+            let VisibilityEntry { column, authorizations, invalid, nulls } = fields(entry)?;
+            let authorizations = match authorizations {
+                Authorizations::One(set) => vec![set],
+                Authorizations::Several(sets) => sets,
+            };
+            let invalid = match invalid {
+                Invalid::Fail => InvalidRule::Fail,
+                Invalid::Drop => InvalidRule::Drop,
+            };
+            FilterSpec::Visibility { column, authorizations, invalid, nulls: null_rule(nulls) }
+        }
+        other => return Err(format!("`{other}` is no filter: expected one of `{known}`")),
+    }))
+}
+
+/// Reads what an iterator's table says besides its kind.
+fn fields<T: serde::de::DeserializeOwned>(entry: toml::Table) -> Result<T, String> {
+    entry.try_into().map_err(|error: toml::de::Error| error.to_string())
 }
 
 fn fold(entry: FoldEntry) -> Result<Fold, String> {

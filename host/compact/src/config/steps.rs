@@ -3,7 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use super::{SyntaxError, parse_string_form};
-use crate::fold;
+use crate::{InvalidRule, fold};
 
 /// The steps of a chain in the order they were written.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -31,6 +31,17 @@ pub enum FilterSpec {
         /// The age at which a row goes, in seconds.
         period_seconds: u64,
         /// What happens to rows without a time.
+        nulls: NullRule,
+    },
+    /// Drops rows that somebody may not see.
+    Visibility {
+        /// The column that holds a row's label, an access expression.
+        column: String,
+        /// Sets of authorizations; a row stays if each of them sees it.
+        authorizations: Vec<Vec<String>>,
+        /// What happens to rows whose label is no access expression.
+        invalid: InvalidRule,
+        /// What happens to rows without a label.
         nulls: NullRule,
     },
     /// Drops the rows that a plugin does not select.
@@ -111,7 +122,8 @@ impl ChainConfig {
 
     /// Writes the chain in the string form, if the form can say it.
     ///
-    /// It cannot say a plugin, a second filter, or an age-off that keeps nulls. What is written
+    /// It cannot say a plugin, another filter than age-off or a second one, or an age-off that keeps
+    /// nulls. What is written
     /// parses back to the same chain.
     #[must_use]
     pub fn to_string_form(&self) -> Option<String> {

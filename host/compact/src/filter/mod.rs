@@ -1,18 +1,22 @@
 //! Filters: which rows a compaction keeps.
 
 mod age_off;
+mod visibility;
 
 use arrow::{array::BooleanArray, record_batch::RecordBatch};
 
 pub use age_off::{AgeOff, SpanVerdict};
+pub use visibility::{ExpressionError, InvalidRule, Visibility};
 
 use crate::{CompactError, Warning};
 
 /// The name of [`AgeOff`].
 pub(crate) const AGE_OFF: &str = "age-off";
+/// The name of [`Visibility`].
+pub(crate) const VISIBILITY: &str = "visibility";
 
 /// The names of the native filters.
-pub const ALL_FILTERS: &[&str] = &[AGE_OFF];
+pub const ALL_FILTERS: &[&str] = &[AGE_OFF, VISIBILITY];
 
 /// Decides row by row what stays.
 ///
