@@ -2,6 +2,7 @@
 
 pub mod collect;
 pub mod demo;
+pub mod planner;
 pub mod plot;
 pub mod replay;
 pub mod report;
@@ -41,4 +42,5 @@ pub trait Experiment: Send + Sync + std::fmt::Debug {
 }
 
 /// All experiments, by name.
-pub static ALL_EXPERIMENTS: &[&dyn Experiment] = &[&collect::CollectSpeed];
+pub static ALL_EXPERIMENTS: &[&dyn Experiment] =
+    &[&collect::CollectSpeed, &planner::PlannerQuality];
