@@ -64,7 +64,7 @@ impl Graph {
             let mut graph = if number == 5 {
                 trap()
             } else {
-                let mut random = SplitMix64::new(seed ^ (0xC1 + number as u64) << 32);
+                let mut random = SplitMix64::new(seed ^ ((0xC1 + number as u64) << 32));
                 worthwhile(|| made_up(&mut random, tables, edges, f64::from(percent) / 100.0)).0
             };
             graph.name = format!("C{}", number + 1);
@@ -177,7 +177,7 @@ fn made_up(random: &mut SplitMix64, tables: usize, edges: usize, share: f64) -> 
             Table { bytes, left, columns: 1 + random.below(3) }
         })
         .collect();
-    let mut end =
+    let end =
         |random: &mut SplitMix64, table: usize| (table, random.below(tables[table].columns));
     let edges = (0..edges)
         .map(|index| {
