@@ -40,7 +40,7 @@ fn an_unknown_experiment_lists_the_others() {
     insta::assert_snapshot!(lakebed(folder.path(), &["experiment", "luck"]).failure(), @r"
     exit code 2
     error: failed to run experiment `luck`: there is no such experiment
-    help: choose one of: collect (speed and memory of reading Spark event logs and SQL text), planner (value of plans against the best there is, on graphs of the paper's sizes and a large one)
+    help: choose one of: collect (speed and memory of reading Spark event logs and SQL text), drift (verdicts on six windows whose changes are declared, and the cost of moving by them), planner (value of plans against the best there is, on graphs of the paper's sizes and a large one)
     ");
 }
 
@@ -73,4 +73,19 @@ fn plans_are_as_good_as_the_best_and_the_papers_greedy_is_not() {
     for (name, value) in view["figures"].as_object().unwrap() {
         assert!(name == "large_ms" || *value == again["figures"][name], "{name}");
     }
+}
+
+#[test]
+fn drift_is_told_from_noise_and_moving_by_regret_costs_little_more_than_foresight() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--json", "experiment", "drift", "--quick", "--out", "found"];
+    let view = lakebed(folder.path(), &arguments).json();
+    let figure = |name: &str| view["figures"][name].as_f64().unwrap_or_else(|| panic!("{name}"));
+    assert!(figure("precision") >= 0.95 && figure("recall") >= 0.95, "{view}");
+    assert!((1.0..=1.15).contains(&figure("cost_vs_offline")), "{view}");
+    assert!(figure("cost_vs_offline") < figure("cost_vs_offline_paper_rule"), "{view}");
+    assert!(figure("cost_vs_offline") < figure("cost_vs_offline_never"), "{view}");
+    assert!(figure("moves") >= 1.0, "{view}");
+    let table = fs::read_to_string(folder.path().join("found/drift.md")).unwrap();
+    assert!(table.contains("\n| regret | ") && table.contains("(drift-cost.svg)"), "{table}");
 }

@@ -2,6 +2,7 @@
 
 pub mod collect;
 pub mod demo;
+pub mod drift;
 pub mod planner;
 pub mod plot;
 pub mod replay;
@@ -24,7 +25,7 @@ pub struct ExperimentSettings {
 }
 
 /// The work of an experiment.
-pub type Running<'e> = Pin<Box<dyn Future<Output = Result<ExperimentReport, Error>> + Send + 'e>>;
+pub type Running<'e> = Pin<Box<dyn Future<Output = Result<ExperimentReport, Error>> + 'e>>;
 
 /// Something that is measured by running it.
 ///
@@ -43,4 +44,4 @@ pub trait Experiment: Send + Sync + std::fmt::Debug {
 
 /// All experiments, by name.
 pub static ALL_EXPERIMENTS: &[&dyn Experiment] =
-    &[&collect::CollectSpeed, &planner::PlannerQuality];
+    &[&collect::CollectSpeed, &drift::DriftRules, &planner::PlannerQuality];
