@@ -2,6 +2,7 @@
 
 pub mod collect;
 pub mod demo;
+pub mod plot;
 pub mod replay;
 pub mod report;
 pub mod tpch;
