@@ -16,8 +16,7 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// Which one: `collect` (speed and memory of reading query history), `drift` (when to move,
-    /// and what it costs), `planner` (plans against the best there is)
+    /// Which one: ajlo, collect, drift, planner, simulation, tpch22, windows
     #[arg(value_name = "NAME")]
     name: String,
     /// Use a small input, to see that it works: the figures say little

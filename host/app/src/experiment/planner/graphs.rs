@@ -177,8 +177,7 @@ fn made_up(random: &mut SplitMix64, tables: usize, edges: usize, share: f64) -> 
             Table { bytes, left, columns: 1 + random.below(3) }
         })
         .collect();
-    let end =
-        |random: &mut SplitMix64, table: usize| (table, random.below(tables[table].columns));
+    let end = |random: &mut SplitMix64, table: usize| (table, random.below(tables[table].columns));
     let edges = (0..edges)
         .map(|index| {
             // The first edges make a tree, so that all tables are connected.
