@@ -40,7 +40,7 @@ fn an_unknown_experiment_lists_the_others() {
     insta::assert_snapshot!(lakebed(folder.path(), &["experiment", "luck"]).failure(), @r"
     exit code 2
     error: failed to run experiment `luck`: there is no such experiment
-    help: choose one of: collect (speed and memory of reading Spark event logs and SQL text), drift (verdicts on six windows whose changes are declared, and the cost of moving by them), planner (value of plans against the best there is, on graphs of the paper's sizes and a large one)
+    help: choose one of: ajlo (the paper's ten statements under its layouts and ours), collect (speed and memory of reading Spark event logs and SQL text), drift (verdicts on six windows whose changes are declared, and the cost of moving by them), planner (value of plans against the best there is, on graphs of the paper's sizes and a large one), simulation (files that the planner predicts under a layout against those read once it is there), tpch22 (bytes and time of the 22 TPC-H questions before and after their plan), windows (files and bytes that three logged windows read before and after their plans)
     ");
 }
 
