@@ -65,7 +65,7 @@ impl Experiment for DriftRules {
 }
 
 /// Statements after which regret is counted.
-const STRETCH: usize = 5;
+const STRETCH: usize = 4;
 /// Draws behind a noise floor.
 const ROUNDS: usize = 40;
 const REGRET: RegretSettings = RegretSettings { margin: 0.1, dwell: 2 };
@@ -83,7 +83,7 @@ struct Scale {
 impl Scale {
     const fn of(settings: ExperimentSettings) -> Self {
         if settings.quick {
-            Self { factor: 0.01, seeds: 3, statements: 80 }
+            Self { factor: 0.01, seeds: 3, statements: 120 }
         } else {
             Self { factor: 0.1, seeds: 20, statements: 200 }
         }
