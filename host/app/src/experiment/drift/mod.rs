@@ -67,7 +67,7 @@ impl Experiment for DriftRules {
 /// Statements after which regret is counted.
 const STRETCH: usize = 4;
 /// Draws behind a noise floor.
-const ROUNDS: usize = 40;
+const ROUNDS: usize = 100;
 const REGRET: RegretSettings = RegretSettings { margin: 0.1, dwell: 2 };
 /// A window in which each mix is at its first.
 const WINDOW_OF_MIX: [usize; MIXES] = [0, 2, 4];
