@@ -98,7 +98,7 @@ fn search_and_world_that_do_not_exist_are_refused_with_those_that_do() {
     insta::assert_snapshot!(lakebed(folder.path(), &["plan", &log, "--search", "quantum"]).failure(), @r"
     exit code 2
     error: failed to plan with search `quantum`: there is no such search
-    help: choose one of: exact, greedy
+    help: choose one of: exact, seeded, greedy
     ");
     std::fs::write(folder.path().join("a.wasm"), b"\0asm\x0d\0\x01\0").unwrap();
     insta::assert_snapshot!(lakebed(folder.path(), &["plugin", "check", "a.wasm", "--world", "scorers"]).failure(), @r"

@@ -8,6 +8,7 @@ mod own_history;
 mod plan;
 mod privacy;
 mod records;
+mod watch;
 
 use serde_json::Value;
 

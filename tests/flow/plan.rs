@@ -165,3 +165,43 @@ fn table_without_its_files_or_its_folder_is_left_out_too() {
         "exit code 2\nerror: failed to find table `part`: there is nothing at file:///nope/part/\n";
     assert!(text.starts_with(expected), "{text}");
 }
+
+#[test]
+fn protected_tables_are_neither_planned_for_nor_rewritten() {
+    let lake = small_lake_copy();
+    let lake = lake.path();
+    on_log(lake, "plan", W1, &["--lake", ".", "--out", "plan.json"]).succeeded();
+    std::fs::write(lake.join("lakebed.toml"), "[plan]\nprotect = [\"Orders\"]\n").unwrap();
+    let plan = on_log(lake, "plan", W1, &["--lake", ".", "--json"]).json();
+    assert!(!actions(&plan).is_empty() && !actions(&plan).concat().contains("orders "));
+    assert_eq!(reason(&plan, "orders"), "the table is protected by the configuration");
+    let text = lakebed(lake, &["apply", "plan.json", "--lake", "."]).failure();
+    assert_eq!(
+        text,
+        "exit code 3\n\
+         error: failed to apply the plan to table `orders`: it is protected\n\
+         help: plan again, or take the table out of `protect` under [plan]\n"
+    );
+}
+
+/// JIS of a single edge is 0 by its formula.
+#[test]
+fn single_join_is_ranked_by_bytes_and_said_to_be() {
+    let lake = small_lake_copy();
+    let lake = lake.path();
+    let line = |n: u64| {
+        let sql = format!(
+            "SELECT count(*) FROM orders JOIN lineitem ON o_orderkey = l_orderkey \
+             WHERE o_orderkey BETWEEN {} AND {}",
+            n * 1000,
+            n * 1000 + 5000
+        );
+        serde_json::json!({"ts": 1_700_000_000_000_u64 + n, "sql": sql, "dialect": "spark"})
+    };
+    let lines: Vec<String> = (0..9).map(|n| line(n).to_string()).collect();
+    std::fs::write(lake.join("log.jsonl"), lines.join("\n")).unwrap();
+    let run = lakebed(lake, &["plan", "log.jsonl", "--lake", ".", "--json"]);
+    let plan = run.json();
+    assert_eq!(actions(&plan), ["lineitem l_orderkey", "orders o_orderkey"]);
+    assert!(run.stderr.contains("joins are ranked by bytes instead"), "{}", run.stderr);
+}

@@ -111,6 +111,8 @@ pub struct PlanSection {
     pub discount_rate: f64,
     /// Name of the search.
     pub search: String,
+    /// Tables that are never planned for nor rewritten by a plan.
+    pub protect: Vec<String>,
 }
 
 impl Default for PlanSection {
@@ -121,6 +123,7 @@ impl Default for PlanSection {
             horizon_windows: DEFAULT_HORIZON_WINDOWS,
             discount_rate: DEFAULT_DISCOUNT_RATE,
             search: "exact".to_owned(),
+            protect: Vec::new(),
         }
     }
 }
@@ -421,7 +424,7 @@ mod tests {
     fn an_unknown_key_is_refused_with_its_place_and_the_nearest_key() {
         refuse(
             "[plan]\nrewrite_buget = \"1GiB\"\n",
-            "read configuration `lakebed.toml` at line 2, column 1: unknown field `rewrite_buget`, expected one of `rewrite_budget`, `storage_budget`, `horizon_windows`, `discount_rate`, `search`",
+            "read configuration `lakebed.toml` at line 2, column 1: unknown field `rewrite_buget`, expected one of `rewrite_budget`, `storage_budget`, `horizon_windows`, `discount_rate`, `search`, `protect`",
             "did you mean `rewrite_budget`?",
         );
     }

@@ -87,6 +87,12 @@ pub enum Error {
         /// What the plan allows.
         limit: Bytes,
     },
+    /// The configuration says to leave the table alone.
+    #[error("apply the plan to table `{table}`: it is protected")]
+    Protected {
+        /// The table.
+        table: String,
+    },
     /// Output could not be written.
     #[error("write output")]
     Output(#[from] std::io::Error),
@@ -194,6 +200,10 @@ impl Error {
             Self::OverBudget { .. } => {
                 (Remedy::Allow, "plan again within the budget, or with a larger one".to_owned())
             }
+            Self::Protected { .. } => (
+                Remedy::Allow,
+                "plan again, or take the table out of `protect` under [plan]".to_owned(),
+            ),
             Self::Output(_) => {
                 (Remedy::Retry, "check that standard output can be written to".to_owned())
             }

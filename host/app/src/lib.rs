@@ -19,3 +19,4 @@ pub mod records;
 pub mod settings;
 pub mod storage;
 pub mod view;
+pub mod watch;

@@ -197,6 +197,9 @@ impl Pipeline {
             bar.set_message(table.to_string());
             if !self.lake.contains(&table) {
                 // The plan says so of every table of the graph.
+            } else if self.is_protected(&table) {
+                let why = "the table is protected by the configuration".to_owned();
+                evidence.left_out.insert(table, why);
             } else if !is_asked(&table) {
                 evidence.left_out.insert(table, "not among the tables asked for".to_owned());
             } else {
@@ -229,7 +232,22 @@ impl Pipeline {
         let cost = self.plugins.cost_model()?;
         let search = find_search(search.unwrap_or(&self.config.plan.search))?;
         let (graph, workload) = (graph.clone(), workload.clone());
+        let ranking = if is_without_ranking(&graph) {
+            tracing::warn!(
+                scorer = graph.scorer(),
+                instead = RANKING_SCORER,
+                "every join scores 0, as min-max normalization does with one edge or equal ones: \
+                 joins are ranked by bytes instead"
+            );
+            Some(self.plugins.scorer(Some(RANKING_SCORER))?)
+        } else {
+            None
+        };
         blocking("planning", move || {
+            let graph = match ranking {
+                Some(scorer) => graph.scored(&scorer)?,
+                None => graph,
+            };
             Ok(plan(&graph, &workload, &evidence, &cost, search, &settings)?)
         })
         .await
@@ -270,6 +288,9 @@ impl Pipeline {
     pub async fn check(&self, actions: &[PlannedAction]) -> Result<Vec<Bytes>, Error> {
         let mut sizes = Vec::with_capacity(actions.len());
         for action in actions {
+            if self.is_protected(&action.table) {
+                return Err(Error::Protected { table: action.table.to_string() });
+            }
             let snapshot = self.lake.snapshot(&action.table).await?;
             ddl::resolved(&snapshot, &action.to.cluster_by, KeyTypes::Plain)?;
             Cuts::checked(action.table.as_str(), &action.to.cluster_by, &action.to.cuts)?;
@@ -288,6 +309,11 @@ impl Pipeline {
             }
         }
         Ok(sizes)
+    }
+
+    /// Tells whether the configuration says to leave a table alone.
+    fn is_protected(&self, table: &TableName) -> bool {
+        self.config.plan.protect.iter().any(|name| same(&TableName::new(name), table))
     }
 
     /// Which types the settings let clustering columns have.
@@ -449,6 +475,17 @@ pub fn find_search(name: &str) -> Result<&'static dyn Search, Error> {
             ALL_SEARCHES.iter().map(|search| search.name()).collect::<Vec<_>>().join(", ")
         ),
     })
+}
+
+/// A scorer that ranks a single edge, and equal ones, above nothing.
+const RANKING_SCORER: &str = "scorer-bytes-saved";
+
+/// Tells whether a scorer gave every edge of a graph 0.
+fn is_without_ranking(graph: &JoinGraph) -> bool {
+    let is_zero = |score: f64| score.abs() <= f64::EPSILON;
+    graph.scorer().is_some()
+        && !graph.edges().is_empty()
+        && graph.edges().iter().all(|edge| is_zero(edge.score))
 }
 
 /// Tells whether two spellings name one table, as Spark's catalog has it.

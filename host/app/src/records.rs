@@ -24,6 +24,7 @@ use crate::{
     error::Error,
     pipeline::Pipeline,
     view::{PlanView, RecordView},
+    watch::Outcome,
 };
 
 /// Appends a history's statements to the history table of the lake in a folder.
@@ -56,6 +57,13 @@ pub async fn keep_plan(pipeline: &Pipeline, plan: &LayoutPlan) {
 /// Keeps a measurement, when the lake is a folder.
 pub async fn keep_drift(pipeline: &Pipeline, report: &DriftReport) {
     keep(pipeline, RecordTable::Drift, drift_batch(pipeline, report)).await;
+}
+
+/// Keeps what a plan's rewrites predicted and achieved, when the lake is a folder.
+pub async fn keep_outcomes(pipeline: &Pipeline, plan: &LayoutPlan, outcomes: &[Outcome]) {
+    if !outcomes.is_empty() {
+        keep(pipeline, RecordTable::Outcomes, outcome_batch(pipeline, plan, outcomes)).await;
+    }
 }
 
 /// One statement that our own engine ran.
@@ -158,6 +166,36 @@ fn drift_batch(pipeline: &Pipeline, report: &DriftReport) -> Result<RecordBatch,
         Arc::new(Float64Array::from(vec![report.distance])),
         Arc::new(BooleanArray::from(vec![report.replan])),
         Arc::new(StringArray::from(vec![names.join("; ")])),
+    ];
+    RecordBatch::try_new(Arc::new(schema), columns)
+}
+
+/// One row per table.
+fn outcome_batch(
+    pipeline: &Pipeline,
+    plan: &LayoutPlan,
+    outcomes: &[Outcome],
+) -> Result<RecordBatch, ArrowError> {
+    let micros = vec![pipeline.now.epoch_ms() * 1_000; outcomes.len()];
+    let bytes = |figure: fn(&Outcome) -> u64| -> ArrayRef {
+        let figures = outcomes.iter().map(|one| i64::try_from(figure(one)).ok());
+        Arc::new(Int64Array::from_iter(figures))
+    };
+    let schema = Schema::new(vec![
+        Field::new("plan", DataType::Utf8, true),
+        instant("at"),
+        Field::new("table", DataType::Utf8, true),
+        Field::new("reads_before_bytes", DataType::Int64, true),
+        Field::new("reads_predicted_bytes", DataType::Int64, true),
+        Field::new("reads_achieved_bytes", DataType::Int64, true),
+    ]);
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(StringArray::from(vec![plan.id.as_str(); outcomes.len()])),
+        Arc::new(TimestampMicrosecondArray::from(micros).with_timezone("UTC")),
+        Arc::new(StringArray::from_iter_values(outcomes.iter().map(|one| one.table.as_str()))),
+        bytes(|one| one.reads_before.0),
+        bytes(|one| one.reads_predicted.0),
+        bytes(|one| one.reads_achieved.0),
     ];
     RecordBatch::try_new(Arc::new(schema), columns)
 }

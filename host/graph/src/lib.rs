@@ -20,7 +20,8 @@ mod graph;
 mod score;
 
 pub use drift::{
-    DEFAULT_THRESHOLD, DriftError, DriftMeter, DriftReading, DriftReport, EdgeDrift, compare,
+    DEFAULT_THRESHOLD, DriftError, DriftMeter, DriftReading, DriftReport, EdgeDrift, Regret,
+    RegretSettings, Standing, compare, noise_floor,
 };
 pub use edge::{Edge, EdgeKey, EdgeNotes, EdgeStats, FilterStats};
 pub use error::GraphError;

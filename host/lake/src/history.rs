@@ -18,6 +18,8 @@ pub enum RecordTable {
     Drift,
     /// Statements that Lakebed's own engine ran.
     Statements,
+    /// What rewrites were predicted to save, and saved.
+    Outcomes,
 }
 
 impl RecordTable {
@@ -29,6 +31,7 @@ impl RecordTable {
             Self::Plans => "plans",
             Self::Drift => "drift",
             Self::Statements => "statements",
+            Self::Outcomes => "outcomes",
         }
     }
 }

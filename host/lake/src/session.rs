@@ -6,6 +6,7 @@ use arrow::{array::RecordBatch, datatypes::SchemaRef};
 use datafusion::{
     catalog::{CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, TableProvider},
     common::{ResolvedTableReference, TableReference, tree_node::TreeNodeRecursion},
+    datasource::{physical_plan::FileScanConfig, source::DataSourceExec},
     error::Result,
     execution::{FunctionRegistry, SessionState, SessionStateBuilder},
     logical_expr::LogicalPlan,
@@ -15,6 +16,7 @@ use datafusion::{
 use datafusion_spark::SessionStateBuilderSpark;
 use lakebed_layout::{FileReader, InputFile, Lake, TableSnapshot, input_file};
 use lakebed_model::TableName;
+use object_store::path::Path;
 
 use crate::{
     DeltaLake, LakeError,
@@ -43,6 +45,19 @@ pub struct ScanCost {
     pub row_groups_ruled_out: u64,
 }
 
+impl ScanCost {
+    /// Adds what other scans read.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            files_read: self.files_read + other.files_read,
+            files_total: self.files_total + other.files_total,
+            bytes_read: self.bytes_read + other.bytes_read,
+            row_groups_ruled_out: self.row_groups_ruled_out + other.row_groups_ruled_out,
+        }
+    }
+}
+
 /// A query's answer and cost.
 #[derive(Debug, Clone)]
 pub struct QueryOutcome {
@@ -52,16 +67,27 @@ pub struct QueryOutcome {
     pub batches: Vec<RecordBatch>,
     /// What it read.
     pub cost: ScanCost,
+    /// What it read of each table, by the table's name in the lake.
+    pub tables: BTreeMap<TableName, ScanCost>,
     /// The tables it opened, each with the version it saw.
     pub versions: BTreeMap<String, u64>,
+}
+
+/// A table that a session scans.
+#[derive(Debug, Clone)]
+struct OpenTable {
+    name: TableName,
+    files: u64,
+    /// Where its files lie in its store.
+    folder: Path,
 }
 
 /// Runs queries against the tables as they were when first used in this session.
 pub struct QuerySession {
     lake: DeltaLake,
     context: SessionContext,
-    /// Files of each open table, by its full name.
-    files: BTreeMap<String, u64>,
+    /// The open tables, by their full names.
+    open: BTreeMap<String, OpenTable>,
     /// Version of each open table, by its name in the lake.
     versions: BTreeMap<String, u64>,
     /// Columns of the open tables.
@@ -70,10 +96,10 @@ pub struct QuerySession {
 
 impl fmt::Debug for QuerySession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { lake, context: _, files, versions, columns: _ } = self;
+        let Self { lake, context: _, open, versions, columns: _ } = self;
         f.debug_struct("QuerySession")
             .field("lake", lake)
-            .field("files", files)
+            .field("open", open)
             .field("versions", versions)
             .finish_non_exhaustive()
     }
@@ -113,7 +139,7 @@ impl DeltaLake {
         QuerySession {
             lake: self.clone(),
             context: SessionContext::new_with_state(state),
-            files: BTreeMap::new(),
+            open: BTreeMap::new(),
             versions: BTreeMap::new(),
             columns: ColumnNames::default(),
         }
@@ -131,13 +157,14 @@ impl QuerySession {
         let schema = Arc::clone(frame.schema().inner());
         let state = self.context.state();
         let logical = state.optimize(frame.logical_plan()).map_err(fail)?;
-        let files_total = self.files_scanned(&logical).map_err(fail)?;
+        let mut tables = self.tables_scanned(&logical).map_err(fail)?;
         let plan =
             state.query_planner().create_physical_plan(&logical, &state).await.map_err(fail)?;
         let batches = collect(Arc::clone(&plan), self.context.task_ctx()).await.map_err(fail)?;
-        let mut cost = ScanCost { files_total, ..ScanCost::default() };
-        add_metrics(plan.as_ref(), &mut cost);
-        Ok(QueryOutcome { schema, batches, cost, versions: self.versions.clone() })
+        let mut nowhere = ScanCost::default();
+        self.add_metrics(&plan, None, &mut tables, &mut nowhere);
+        let cost = tables.values().fold(nowhere, |sum, cost| sum.plus(*cost));
+        Ok(QueryOutcome { schema, batches, cost, tables, versions: self.versions.clone() })
     }
 
     /// Plans a query, to be run by the caller.
@@ -206,7 +233,7 @@ impl QuerySession {
         place: &ResolvedTableReference,
         version: Option<Version>,
     ) -> Result<(), LakeError> {
-        if self.files.contains_key(&place.to_string()) {
+        if self.open.contains_key(&place.to_string()) {
             return Ok(());
         }
         let mut lake = self.lake.clone();
@@ -227,7 +254,9 @@ impl QuerySession {
         self.ensure_schema(place).map_err(engine)?;
         self.context.register_table(place.clone(), scan).map_err(engine)?;
         let files = u64::try_from(snapshot.files.len()).unwrap_or(u64::MAX);
-        self.files.insert(place.to_string(), files);
+        let folder = Path::from_url_path(lake.location(&table)?.path()).unwrap_or_default();
+        let open = OpenTable { name: table.clone(), files, folder };
+        self.open.insert(place.to_string(), open);
         self.versions.insert(table.to_string(), snapshot.version);
         self.columns.add(snapshot.schema.fields());
         Ok(())
@@ -278,16 +307,56 @@ impl QuerySession {
         Ok(())
     }
 
-    fn files_scanned(&self, plan: &LogicalPlan) -> Result<u64> {
-        let mut files = 0;
+    /// Lists the tables that a plan scans, with their files once per scan.
+    fn tables_scanned(&self, plan: &LogicalPlan) -> Result<BTreeMap<TableName, ScanCost>> {
+        let mut tables: BTreeMap<TableName, ScanCost> = BTreeMap::new();
         plan.apply_with_subqueries(|node| {
             if let LogicalPlan::TableScan(scan) = node {
                 let place = self.resolved(&scan.table_name);
-                files += self.files.get(&place.to_string()).copied().unwrap_or(0);
+                if let Some(open) = self.open.get(&place.to_string()) {
+                    tables.entry(open.name.clone()).or_default().files_total += open.files;
+                }
             }
             Ok(TreeNodeRecursion::Continue)
         })?;
-        Ok(files)
+        Ok(tables)
+    }
+
+    /// Adds what a plan that ran read to the tables that it read; `above` is the table of the scan
+    /// that this part belongs to.
+    fn add_metrics(
+        &self,
+        plan: &Arc<dyn ExecutionPlan>,
+        above: Option<&TableName>,
+        tables: &mut BTreeMap<TableName, ScanCost>,
+        nowhere: &mut ScanCost,
+    ) {
+        let found = scan_cost(plan.as_ref());
+        let mut table = above;
+        if found != ScanCost::default() {
+            table = table.or_else(|| self.table_below(plan));
+            let cost = match table {
+                Some(table) => tables.entry(table.clone()).or_default(),
+                None => &mut *nowhere,
+            };
+            *cost = cost.plus(found);
+        }
+        for child in plan.children() {
+            self.add_metrics(child, table, tables, nowhere);
+        }
+    }
+
+    /// Finds the table whose files a part of a plan reads: that of the first file below it.
+    fn table_below(&self, plan: &Arc<dyn ExecutionPlan>) -> Option<&TableName> {
+        let own = plan.downcast_ref::<DataSourceExec>().and_then(|source| {
+            let files = source.data_source().downcast_ref::<FileScanConfig>()?;
+            let file = files.file_groups.iter().find_map(|group| group.files().first())?;
+            let is_its = |open: &&OpenTable| file.object_meta.location.prefix_matches(&open.folder);
+            // A table may lie in the folder of another one.
+            let longest = |open: &&OpenTable| open.folder.as_ref().len();
+            Some(&self.open.values().filter(is_its).max_by_key(longest)?.name)
+        });
+        own.or_else(|| plan.children().into_iter().find_map(|child| self.table_below(child)))
     }
 }
 
@@ -326,27 +395,28 @@ fn with_lifted_ranges(state: SessionState) -> SessionState {
     SessionStateBuilder::new_from_existing(state).with_optimizer_rules(rules).build()
 }
 
-fn add_metrics(plan: &dyn ExecutionPlan, cost: &mut ScanCost) {
-    if let Some(metrics) = plan.metrics() {
-        let ruled_out = metrics.iter().filter_map(|metric| match metric.value() {
-            MetricValue::PruningMetrics { name, pruning_metrics }
-                if name == "row_groups_pruned_bloom_filter" =>
-            {
-                u64::try_from(pruning_metrics.pruned()).ok()
-            }
-            _ => None,
-        });
-        cost.row_groups_ruled_out += ruled_out.sum::<u64>();
-        let metrics = metrics.aggregate_by_name();
-        let sum = |name: &str| -> u64 {
-            metrics
-                .sum_by_name(name)
-                .map_or(0, |value| u64::try_from(value.as_usize()).unwrap_or(u64::MAX))
-        };
-        cost.files_read += sum("count_files_scanned");
-        cost.bytes_read += sum("bytes_scanned");
-    }
-    for child in plan.children() {
-        add_metrics(child.as_ref(), cost);
+/// Reads what one node of a plan that ran read itself.
+fn scan_cost(plan: &dyn ExecutionPlan) -> ScanCost {
+    let Some(metrics) = plan.metrics() else { return ScanCost::default() };
+    let ruled_out = metrics.iter().filter_map(|metric| match metric.value() {
+        MetricValue::PruningMetrics { name, pruning_metrics }
+            if name == "row_groups_pruned_bloom_filter" =>
+        {
+            u64::try_from(pruning_metrics.pruned()).ok()
+        }
+        _ => None,
+    });
+    let row_groups_ruled_out = ruled_out.sum::<u64>();
+    let metrics = metrics.aggregate_by_name();
+    let sum = |name: &str| -> u64 {
+        metrics
+            .sum_by_name(name)
+            .map_or(0, |value| u64::try_from(value.as_usize()).unwrap_or(u64::MAX))
+    };
+    ScanCost {
+        files_read: sum("count_files_scanned"),
+        bytes_read: sum("bytes_scanned"),
+        files_total: 0,
+        row_groups_ruled_out,
     }
 }

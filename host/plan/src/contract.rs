@@ -186,7 +186,7 @@ mod tests {
     use super::{Breach, best_by_trying, check_search, check_solution, made_up_problem};
     use crate::{
         Search,
-        search::{ALL_SEARCHES, Exact, Greedy, Problem, Solution, exceeds},
+        search::{ALL_SEARCHES, Exact, Greedy, Problem, Seeded, Solution, exceeds},
     };
 
     #[test]
@@ -208,8 +208,10 @@ mod tests {
             let best = best_by_trying(&problem).unwrap();
             assert!(exact.proven, "problem {seed}: {exact:?}");
             assert!((exact.npv - best).abs() < 1e-6, "problem {seed}: {exact:?}, best {best}");
-            let greedy = Greedy.search(&problem);
-            assert!(!exceeds(greedy.npv, exact.npv), "problem {seed}: {greedy:?}");
+            for other in [&Seeded as &dyn Search, &Greedy] {
+                let found = other.search(&problem);
+                assert!(!exceeds(found.npv, exact.npv), "problem {seed}: {found:?}");
+            }
         }
     }
 

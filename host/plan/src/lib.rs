@@ -48,5 +48,6 @@ pub use error::PlanError;
 pub use evidence::{LakeEvidence, Layout, TableEvidence, TableSample};
 pub use outcome::{LayoutPlan, PlannedAction, Rejection, Savings};
 pub use planner::plan;
+pub use random::SplitMix64;
 pub use ranges::{LoggedScan, logged_scans};
 pub use search::Search;

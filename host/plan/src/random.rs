@@ -3,14 +3,18 @@
 /// SplitMix64 (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators",
 /// OOPSLA 2014): a counter of odd step, mixed.
 #[derive(Debug, Clone)]
-pub(crate) struct SplitMix64(u64);
+pub struct SplitMix64(u64);
 
 impl SplitMix64 {
-    pub(crate) const fn new(seed: u64) -> Self {
+    /// Starts a sequence.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub(crate) const fn next(&mut self) -> u64 {
+    /// Draws 64 bits.
+    #[expect(clippy::should_implement_trait, reason = "the sequence has no end, an iterator may")]
+    pub const fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -19,13 +23,14 @@ impl SplitMix64 {
     }
 
     /// Draws an index below `count`, which must not be 0.
-    pub(crate) fn below(&mut self, count: usize) -> usize {
+    #[expect(clippy::missing_panics_doc, reason = "the high half of a product is below its factor")]
+    pub fn below(&mut self, count: usize) -> usize {
         let wide = u128::from(self.next()) * count as u128;
         usize::try_from(wide >> 64).expect("the high half of a product is below its factor")
     }
 
     /// Draws a number from 0 up to, but not including, 1.
-    pub(crate) fn unit(&mut self) -> f64 {
+    pub fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 }

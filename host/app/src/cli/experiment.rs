@@ -9,14 +9,14 @@ use crate::{
     error::Error,
     experiment::{
         ALL_EXPERIMENTS, Experiment, ExperimentReport, ExperimentSettings, Machine,
-        report::{shown, wanted},
+        report::{plot_file, shown, wanted},
     },
     view::ExperimentView,
 };
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// Which one: `collect` (speed and memory of reading query history)
+    /// Which one: ajlo, collect, drift, planner, simulation, tpch22, windows
     #[arg(value_name = "NAME")]
     name: String,
     /// Use a small input, to see that it works: the figures say little
@@ -25,7 +25,7 @@ pub(super) struct Arguments {
     /// Start random choices from this number
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
-    /// Write the table (NAME.md) and the raw numbers (NAME.json) into this folder
+    /// Write the table (NAME.md), the raw numbers (NAME.json) and plots (NAME-….svg) into this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -38,9 +38,12 @@ pub(super) async fn run(arguments: Arguments, output: &mut Output) -> Result<(),
     let view = ExperimentView::new(experiment.name(), settings, machine, &report);
     if let Some(folder) = &arguments.out {
         let table = report.markdown(experiment.name(), machine);
-        write(folder, experiment.name(), "md", &table)?;
+        write(folder, &format!("{}.md", experiment.name()), &table)?;
         let numbers = serde_json::to_string_pretty(&view).map_err(std::io::Error::from)?;
-        write(folder, experiment.name(), "json", &(numbers + "\n"))?;
+        write(folder, &format!("{}.json", experiment.name()), &(numbers + "\n"))?;
+        for plot in &report.plots {
+            write(folder, &plot_file(experiment.name(), plot), &plot.svg())?;
+        }
     }
     if output.is_json() { output.document(&view) } else { print(&report, output) }
 }
@@ -60,8 +63,8 @@ fn find(name: &str) -> Result<&'static dyn Experiment, Error> {
     })
 }
 
-fn write(folder: &Path, name: &str, extension: &str, text: &str) -> Result<(), Error> {
-    let path = folder.join(format!("{name}.{extension}"));
+fn write(folder: &Path, file: &str, text: &str) -> Result<(), Error> {
+    let path = folder.join(file);
     let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, text));
     written.map_err(|source| Error::File { action: "write", path, source })
 }

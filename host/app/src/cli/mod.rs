@@ -14,6 +14,7 @@ mod plan;
 mod plugin;
 mod sql;
 mod usage;
+mod watch;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -81,6 +82,8 @@ enum Verb {
     Plan(plan::Arguments),
     /// Carry out a plan, or print its statements
     Apply(apply::Arguments),
+    /// The loop: compare the newest window with the one before, plan, apply within budget, verify
+    Watch(watch::Arguments),
     /// Measure how far the joins of two histories are apart
     Drift(drift::Arguments),
     /// Tell which files and bytes a predicate reads now, or would under other keys
@@ -150,6 +153,9 @@ async fn run(cli: Cli) -> Result<(), Error> {
         }
         Verb::Apply(arguments) => {
             Box::pin(apply::run(&pipeline(&global).await?, arguments, &mut output)).await
+        }
+        Verb::Watch(arguments) => {
+            Box::pin(watch::run(&mut pipeline(&global).await?, arguments, &mut output)).await
         }
         Verb::Drift(arguments) => {
             drift::run(&pipeline(&global).await?, arguments, &mut output).await

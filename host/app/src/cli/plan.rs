@@ -19,7 +19,7 @@ pub(super) struct Arguments {
     /// Bytes of old files that may be left until VACUUM
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     storage_budget: Option<Bytes>,
-    /// Search with this instead of the configuration's (`exact`, `greedy`)
+    /// Search with this instead of the configuration's (`exact`, `seeded`, `greedy`)
     #[arg(long, value_name = "NAME")]
     search: Option<String>,
     /// Plan for these tables only

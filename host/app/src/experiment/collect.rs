@@ -19,8 +19,8 @@ use lakebed_model::{Bytes, Workload};
 use tempfile::TempDir;
 
 use super::{
-    Experiment, ExperimentReport, ExperimentSettings, Goal, Machine, Running, demo::SHIPPED_W1,
-    replay::now,
+    Experiment, ExperimentReport, ExperimentSettings, Goal, Machine, Running, replay::now,
+    shipped::W1,
 };
 use crate::{error::Error, pipeline::blocking};
 
@@ -88,7 +88,7 @@ fn logs(
     }
     let mut file = File::create(&one).map_err(fail(&one))?;
     for _ in 0..copies {
-        file.write_all(SHIPPED_W1).map_err(fail(&one))?;
+        file.write_all(W1.events).map_err(fail(&one))?;
     }
     drop(file);
     let raw_mb = in_mb(raw_each * copies);
@@ -128,7 +128,7 @@ fn application(folder: &Path, number: u64) -> Result<PathBuf, Error> {
     let folder = folder.join(format!("eventlog_v2_app-{number}"));
     fs::create_dir_all(&folder).map_err(fail(&folder))?;
     let path = folder.join(format!("events_1_app-{number}.zstd"));
-    fs::write(&path, SHIPPED_W1).map_err(fail(&path))?;
+    fs::write(&path, W1.events).map_err(fail(&path))?;
     Ok(path)
 }
 

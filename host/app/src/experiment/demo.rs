@@ -17,6 +17,7 @@ use lakebed_sandbox::World;
 
 use super::{
     replay::{Replayed, now, ratio, replay, rows_of, skipping_rate},
+    shipped::{ShippedLog, W1, W3},
     tpch,
 };
 use crate::{
@@ -28,33 +29,8 @@ use crate::{
     },
 };
 
-/// A Spark event log that ships inside the program.
-struct ShippedLog {
-    window: &'static str,
-    application: &'static str,
-    events: &'static [u8],
-}
-
-/// The event log of window 1, as Spark wrote it.
-pub(super) const SHIPPED_W1: &[u8] = LOGS[0].events;
-
 /// Two windows of one workload: W1 and, when a new join column has appeared, W3.
-const LOGS: [ShippedLog; 2] = [
-    ShippedLog {
-        window: "w1",
-        application: "local-1795995627429",
-        events: include_bytes!(
-            "../../../../examples/logs/w1/eventlog_v2_local-1795995627429/events_1_local-1795995627429.zstd"
-        ),
-    },
-    ShippedLog {
-        window: "w3",
-        application: "local-1795995950751",
-        events: include_bytes!(
-            "../../../../examples/logs/w3/eventlog_v2_local-1795995950751/events_1_local-1795995950751.zstd"
-        ),
-    },
-];
+const LOGS: [ShippedLog; 2] = [W1, W3];
 const TABLES: [&str; 8] =
     ["customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier"];
 
@@ -87,7 +63,8 @@ pub async fn run(
     let settings = pipeline.config.plan_settings()?;
     let (progress, started) = (pipeline.progress.clone(), pipeline.now);
     tpch::write_tables(&mut pipeline.lake, folder, scale_factor, started, &progress).await?;
-    let logs = unpack_logs(folder)?;
+    let logs: Vec<PathBuf> =
+        LOGS.iter().map(|log| log.unpack(&folder.join("logs"))).collect::<Result<_, _>>()?;
 
     let history = pipeline.collect(&logs[..1], &Default::default()).await?;
     let before = replay(&pipeline.lake, &history, "running the log's queries", &progress).await?;
@@ -137,23 +114,6 @@ pub async fn run(
         compaction,
     };
     Ok(DemoReport { view, workload, graph, plan, drift, replan })
-}
-
-/// Puts the shipped logs beside the tables, as Spark would have written them.
-fn unpack_logs(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    LOGS.iter()
-        .map(|log| {
-            let target = folder.join("logs").join(log.window);
-            let inner = target.join(format!("eventlog_v2_{}", log.application));
-            let fail = |source| Error::File { action: "write", path: inner.clone(), source };
-            std::fs::create_dir_all(&inner).map_err(fail)?;
-            std::fs::write(inner.join(format!("appstatus_{}", log.application)), [])
-                .map_err(fail)?;
-            let events = inner.join(format!("events_1_{}.zstd", log.application));
-            std::fs::write(events, log.events).map_err(fail)?;
-            Ok(target)
-        })
-        .collect()
 }
 
 fn queries(workload: &Workload, before: &[Replayed], after: &[Replayed]) -> Vec<DemoQueryView> {
@@ -355,7 +315,8 @@ pub struct TemplateFigures {
     pub different: u64,
 }
 
-fn label(record: &lakebed_model::QueryRecord) -> String {
+/// Names a statement by its tables and what it filters.
+pub(super) fn label(record: &lakebed_model::QueryRecord) -> String {
     let mut tables: Vec<&str> =
         record.scans.iter().filter_map(|scan| scan.table.as_ref().map(TableName::as_str)).collect();
     tables.sort_unstable();

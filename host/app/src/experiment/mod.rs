@@ -1,10 +1,22 @@
 //! Reproducible experiments: each drives the same pipeline a user does.
 
+pub mod ajlo;
 pub mod collect;
 pub mod demo;
+mod dice;
+pub mod drift;
+mod lakes;
+mod paper;
+pub mod planner;
+pub mod plot;
 pub mod replay;
 pub mod report;
+pub mod shipped;
+pub mod simulation;
+mod templates;
 pub mod tpch;
+pub mod tpch22;
+pub mod windows;
 
 use std::{future::Future, pin::Pin};
 
@@ -22,7 +34,7 @@ pub struct ExperimentSettings {
 }
 
 /// The work of an experiment.
-pub type Running<'e> = Pin<Box<dyn Future<Output = Result<ExperimentReport, Error>> + Send + 'e>>;
+pub type Running<'e> = Pin<Box<dyn Future<Output = Result<ExperimentReport, Error>> + 'e>>;
 
 /// Something that is measured by running it.
 ///
@@ -40,4 +52,12 @@ pub trait Experiment: Send + Sync + std::fmt::Debug {
 }
 
 /// All experiments, by name.
-pub static ALL_EXPERIMENTS: &[&dyn Experiment] = &[&collect::CollectSpeed];
+pub static ALL_EXPERIMENTS: &[&dyn Experiment] = &[
+    &ajlo::Ajlo,
+    &collect::CollectSpeed,
+    &drift::DriftRules,
+    &planner::PlannerQuality,
+    &simulation::Simulation,
+    &tpch22::Tpch22,
+    &windows::Windows,
+];

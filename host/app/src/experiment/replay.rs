@@ -1,10 +1,10 @@
 //! Runs a history's statements again and compares what they read and answer.
 
-use std::time::Instant as Stopwatch;
+use std::{collections::BTreeMap, time::Instant as Stopwatch};
 
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use lakebed_lake::{DeltaLake, QueryOutcome, ScanCost};
-use lakebed_model::{QueryRecord, Workload};
+use lakebed_lake::{DeltaLake, QueryOutcome, QuerySession, ScanCost};
+use lakebed_model::{QueryRecord, TableName, Workload};
 
 use crate::{error::Error, progress::Progress};
 
@@ -15,10 +15,20 @@ pub struct Replayed {
     pub statement: usize,
     /// What its scans read.
     pub cost: ScanCost,
+    /// What they read of each table.
+    pub tables: BTreeMap<TableName, ScanCost>,
     /// Wall time.
     pub elapsed_ms: u64,
     /// Its answer's rows as text, sorted.
     pub rows: Vec<String>,
+}
+
+impl Replayed {
+    /// Tells whether a statement answered as in another run.
+    #[must_use]
+    pub fn answers_as(&self, other: &Self) -> bool {
+        self.rows == other.rows
+    }
 }
 
 /// Runs every statement of a workload that has its text, in order, in one session.
@@ -41,12 +51,51 @@ pub async fn replay(
             let outcome = Box::pin(session.run(sql)).await?;
             let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
             let rows = rows_of(&outcome)?;
-            replayed.push(Replayed { statement, cost: outcome.cost, elapsed_ms, rows });
+            let QueryOutcome { cost, tables, .. } = outcome;
+            replayed.push(Replayed { statement, cost, tables, elapsed_ms, rows });
         }
         bar.inc(1);
     }
     bar.finish_and_clear();
     Ok(replayed)
+}
+
+/// One run of one statement.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// What its scans read.
+    pub cost: ScanCost,
+    /// Wall time.
+    pub wall_ms: f64,
+    /// The processor's time of the whole process, where the system tells.
+    pub cpu_ms: Option<f64>,
+    /// Its answer's rows as text, sorted.
+    pub rows: Vec<String>,
+}
+
+/// Runs a statement, with its times.
+///
+/// # Errors
+/// Fails when the statement does.
+pub async fn rerun(session: &mut QuerySession, sql: &str) -> Result<Run, Error> {
+    session.prepare(sql).await?;
+    let (started, cpu_before) = (now(), cpu_ms());
+    let outcome = Box::pin(session.run(sql)).await?;
+    let wall_ms = started.elapsed().as_secs_f64() * 1_000.0;
+    let cpu_ms = cpu_ms().zip(cpu_before).map(|(after, before)| after - before);
+    Ok(Run { cost: outcome.cost, wall_ms, cpu_ms, rows: rows_of(&outcome)? })
+}
+
+/// The processor's time that this process has used, in steps of 10 ms, where the system tells (Linux).
+#[must_use]
+pub fn cpu_ms() -> Option<f64> {
+    /// Milliseconds of a tick: Linux tells programs of 100 a second, whatever its own are.
+    const TICK_MS: f64 = 10.0;
+    let status = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The name may hold blanks; after it come the state, ten numbers, and the two times.
+    let mut fields = status.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let mut time = || fields.next()?.parse::<f64>().ok();
+    Some((time()? + time()?) * TICK_MS)
 }
 
 /// Mean over statements of 1 − files read / files of the tables scanned.
@@ -106,13 +155,16 @@ pub fn now() -> Stopwatch {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use lakebed_lake::ScanCost;
 
     use super::{Replayed, skipping_rate};
 
     fn scanned(files_read: u64, files_total: u64) -> Replayed {
         let cost = ScanCost { files_read, files_total, ..ScanCost::default() };
-        Replayed { statement: 0, cost, elapsed_ms: 0, rows: Vec::new() }
+        let tables = BTreeMap::new();
+        Replayed { statement: 0, cost, tables, elapsed_ms: 0, rows: Vec::new() }
     }
 
     #[test]

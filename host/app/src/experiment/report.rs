@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use lakebed_model::Bytes;
 
+use super::plot::Plot;
 use crate::config::usable_memory;
 
 /// Figures with the goals they are held against.
@@ -15,6 +16,10 @@ pub struct ExperimentReport {
     pub goals: Vec<Goal>,
     /// What was not measured, what fell short, and why.
     pub notes: Vec<String>,
+    /// Further Markdown, such as a table of the single runs.
+    pub sections: Vec<String>,
+    /// Pictures of the figures.
+    pub plots: Vec<Plot>,
 }
 
 /// What a figure should reach.
@@ -93,8 +98,31 @@ impl ExperimentReport {
         if !self.notes.is_empty() {
             text.push('\n');
         }
+        for section in &self.sections {
+            let _ = write!(text, "\n{}\n", section.trim_end());
+        }
+        for plot in &self.plots {
+            let _ = write!(text, "\n![{}]({})\n", plot.title, plot_file(name, plot));
+        }
         text
     }
+}
+
+/// Names the file of a plot of an experiment.
+#[must_use]
+pub fn plot_file(experiment: &str, plot: &Plot) -> String {
+    format!("{experiment}-{}.svg", plot.name)
+}
+
+/// Renders rows as a Markdown table; the first column is text, the others are numbers.
+#[must_use]
+pub fn markdown_table(header: &[&str], rows: &[Vec<String>]) -> String {
+    let numbers = "| ---: ".repeat(header.len().saturating_sub(1));
+    let mut text = format!("| {} |\n| --- {numbers}|\n", header.join(" | "));
+    for row in rows {
+        let _ = writeln!(text, "| {} |", row.join(" | "));
+    }
+    text
 }
 
 /// Renders a goal.
@@ -114,7 +142,7 @@ pub fn shown(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bytes, ExperimentReport, Goal, Machine};
+    use super::{Bytes, ExperimentReport, Goal, Machine, markdown_table};
 
     #[test]
     fn a_report_is_a_table_with_goals_and_notes() {
@@ -127,6 +155,7 @@ mod tests {
             Goal::AtMost("unmeasured", 1.0),
         ];
         report.notes.push("no peers here".to_owned());
+        report.sections.push(markdown_table(&["run", "share"], &[vec!["1".into(), "0.25".into()]]));
         let met: Vec<Option<bool>> = report.goals.iter().map(|goal| report.is_met(*goal)).collect();
         assert_eq!(met, [Some(true), Some(false), None]);
         let text = report.markdown("speed", Machine { cores: 2, memory: Bytes(1 << 30) });
@@ -134,7 +163,8 @@ mod tests {
             text,
             "# speed\n\n2 cores, 1.0 GiB.\n\n| figure | value | goal | met |\n\
              | --- | ---: | ---: | --- |\n| `share` | 0.250 | ≤ 0.200 | no |\n\
-             | `speed` | 151 | ≥ 150 | yes |\n\n- no peers here\n"
+             | `speed` | 151 | ≥ 150 | yes |\n\n- no peers here\n\n\
+             | run | share |\n| --- | ---: |\n| 1 | 0.25 |\n"
         );
     }
 }

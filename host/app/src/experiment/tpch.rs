@@ -1,6 +1,7 @@
-//! TPC-H tables in shuffled order, with the file counts of 2 MB files at scale factor 1.
+//! TPC-H tables, shuffled or in their natural order, with the file counts of 2 MB files at scale
+//! factor 1.
 //!
-//! Rows come from the crate `tpchgen`; the shuffle is a Fisher–Yates permutation with a fixed seed,
+//! Rows come from the crate `tpchgen`; the shuffle is a Fisher–Yates permutation with a given seed,
 //! so that the lake starts without any order that queries could profit from.
 
 use std::{fmt::Display, path::Path, sync::Arc};
@@ -36,7 +37,16 @@ const TABLES: [(&str, u64); 8] = [
 ];
 const SEED: u64 = 0x1a6e_bed0_0000_0001;
 
-/// Writes the eight tables under a folder and adds them to a lake.
+/// In which order rows come to lie in the files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowOrder {
+    /// As they are generated: lineitem and orders by order key, the others by their own keys.
+    Natural,
+    /// Without any pattern; a number stands for each of the permutations.
+    Shuffled(u64),
+}
+
+/// Writes the eight tables under a folder in shuffled order and adds them to a lake.
 ///
 /// # Errors
 /// Fails when a table exists already or cannot be written.
@@ -47,13 +57,36 @@ pub async fn write_tables(
     now: Instant,
     progress: &Progress,
 ) -> Result<(), Error> {
+    write_tables_in(lake, folder, scale_factor, RowOrder::Shuffled(0), now, progress).await
+}
+
+/// Writes the eight tables under a folder and adds them to a lake.
+///
+/// # Errors
+/// Fails when a table exists already or cannot be written.
+pub async fn write_tables_in(
+    lake: &mut DeltaLake,
+    folder: &Path,
+    scale_factor: f64,
+    order: RowOrder,
+    now: Instant,
+    progress: &Progress,
+) -> Result<(), Error> {
     let bar = progress.bar("writing TPC-H tables", TABLES.len());
-    for (seed, (name, files)) in (SEED..).zip(TABLES) {
+    for (number, (name, files)) in (0_u64..).zip(TABLES) {
         bar.set_message(name);
         let (schema, batches) = blocking("generating TPC-H", move || {
             let rows = generate(name, scale_factor)?;
             let schema = rows.schema();
-            Ok((schema, shuffled(&rows, files, seed)?))
+            let batches = match order {
+                RowOrder::Natural => cut(&rows, files),
+                RowOrder::Shuffled(seed) => {
+                    // 16 permutations lie between two seeds: more than there are tables.
+                    let seed = SEED.wrapping_add(number).wrapping_add(seed.wrapping_mul(16));
+                    shuffled(&rows, files, seed)?
+                }
+            };
+            Ok((schema, batches))
         })
         .await?;
         let new = NewTable {
@@ -69,6 +102,17 @@ pub async fn write_tables(
     Ok(())
 }
 
+/// Lists where files of equal size begin and end.
+fn borders(rows: usize, files: u64) -> impl Iterator<Item = (usize, usize)> {
+    let files = usize::try_from(files).unwrap_or(1).clamp(1, rows.max(1));
+    (0..files).map(move |file| (rows * file / files, rows * (file + 1) / files))
+}
+
+/// Cuts rows into files of equal size as they come.
+fn cut(rows: &RecordBatch, files: u64) -> Vec<Vec<RecordBatch>> {
+    borders(rows.num_rows(), files).map(|(from, to)| vec![rows.slice(from, to - from)]).collect()
+}
+
 /// Cuts rows into files of equal size in an order without any pattern.
 fn shuffled(
     rows: &RecordBatch,
@@ -77,11 +121,8 @@ fn shuffled(
 ) -> Result<Vec<Vec<RecordBatch>>, ArrowError> {
     let count = u64::try_from(rows.num_rows()).unwrap_or(u64::MAX);
     let order = permutation(count, seed);
-    let files = files.clamp(1, count.max(1));
-    (0..files)
-        .map(|file| {
-            let from = usize::try_from(count * file / files).unwrap_or(usize::MAX);
-            let to = usize::try_from(count * (file + 1) / files).unwrap_or(usize::MAX);
+    borders(rows.num_rows(), files)
+        .map(|(from, to)| {
             let picked = UInt64Array::from(order[from..to].to_vec());
             let columns = rows
                 .columns()
@@ -269,7 +310,17 @@ fn lineitem(columns: &mut Columns, scale_factor: f64) -> Result<(), ArrowError> 
 
 #[cfg(test)]
 mod tests {
-    use super::{generate, permutation};
+    use super::{borders, cut, generate, permutation};
+
+    #[test]
+    fn files_hold_every_row_once_in_order() {
+        let rows = generate("orders", 0.001).unwrap();
+        let files = cut(&rows, 7);
+        assert_eq!(files.len(), 7);
+        assert_eq!(files.iter().map(|file| file[0].num_rows()).sum::<usize>(), 1_500);
+        assert_eq!(files[1][0], rows.slice(214, 214));
+        assert_eq!(borders(2, 6).collect::<Vec<_>>(), [(0, 1), (1, 2)]);
+    }
 
     #[test]
     fn a_permutation_holds_every_number_once() {

@@ -4,6 +4,12 @@ use std::{cmp::Ordering, collections::BTreeMap, error::Error, fmt};
 
 use lakebed_model::TableName;
 
+mod noise;
+mod regret;
+
+pub use noise::noise_floor;
+pub use regret::{Regret, RegretSettings, Standing};
+
 use crate::{Edge, EdgeKey, GraphError, JoinGraph};
 
 /// Distance above which a new plan is worth making (the paper's δ, "Workload Drift Detector").
@@ -82,6 +88,15 @@ pub struct DriftReport {
     /// All edges in the order in which to look at them again: new ones first, best first; then the
     /// others, the most moved first, then by name.
     pub edges: Vec<EdgeDrift>,
+}
+
+impl DriftReport {
+    /// Raises the threshold to a noise floor, and judges anew.
+    #[must_use]
+    pub fn above_noise(self, floor: f64) -> Self {
+        let threshold = self.threshold.max(floor);
+        Self { threshold, replan: self.distance > threshold, ..self }
+    }
 }
 
 /// Compares the scores of two windows over the union of their edges.

@@ -63,6 +63,18 @@ pub struct Guess {
     pub promises: f64,
 }
 
+/// Estimates what a layout would save of the bytes that scans read of the files as they lie now.
+#[must_use]
+pub fn estimate(
+    evidence: &TableEvidence,
+    scans: &[LoggedScan],
+    layout: &Layout,
+) -> BenefitEstimate {
+    let now = Replay.prepare(evidence, scans).readings(&evidence.current);
+    let then = Simulate.prepare(evidence, scans).readings(layout);
+    Resamples::new(scans).estimate(&now, &then)
+}
+
 /// What a layout saves in one window; negative where it reads more than the present one.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct BenefitEstimate {

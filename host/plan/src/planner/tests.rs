@@ -487,3 +487,69 @@ fn contradictory_inputs_and_values_are_refused() {
         "use the value of cost model `says` for t by (k): NaN is not finite",
     );
 }
+
+#[test]
+fn half_of_what_a_plan_wants_is_never_exceeded_whichever_budget_it_is() {
+    let (window, tables) = (tpch_window(), tpch_tables());
+    let free = planned(&window, &tables, &Settings::without_budgets());
+    let wanted: u64 = free.actions.iter().map(|action| action.rewrite_bytes.0).sum();
+    let half = Some(Bytes(wanted / 2));
+    for settings in [
+        Settings { rewrite_budget: half, ..Settings::without_budgets() },
+        Settings { storage_budget: half, ..Settings::without_budgets() },
+        Settings { rewrite_budget: half, storage_budget: half, ..Settings::without_budgets() },
+    ] {
+        let plan = planned(&window, &tables, &settings);
+        let rewritten: u64 = plan.actions.iter().map(|action| action.rewrite_bytes.0).sum();
+        let stored: u64 = plan.actions.iter().map(|action| action.storage_bytes.0).sum();
+        assert!(!plan.actions.is_empty() && rewritten.max(stored) <= wanted / 2, "{rewritten}");
+    }
+}
+
+#[test]
+fn ten_times_the_sizes_give_ten_times_the_value_and_the_same_choices() {
+    let (window, tables) = (tpch_window(), tpch_tables());
+    let larger: Vec<TableEvidence> = tables
+        .iter()
+        .cloned()
+        .map(|mut table| {
+            table.bytes = Bytes(table.bytes.0 * 10);
+            table.files.iter_mut().for_each(|file| file.size = Bytes(file.size.0 * 10));
+            table
+        })
+        .collect();
+    for budget in [None, Some(21_000_000)] {
+        let settings = |factor: u64| Settings {
+            rewrite_budget: budget.map(|bytes| Bytes(bytes * factor)),
+            ..Settings::without_budgets()
+        };
+        let (plan, scaled) =
+            (planned(&window, &tables, &settings(1)), planned(&window, &larger, &settings(10)));
+        assert!(!plan.actions.is_empty());
+        assert_eq!(actions(&plan), actions(&scaled));
+        assert!((scaled.npv_bytes / plan.npv_bytes - 10.0).abs() < 1e-9, "{}", scaled.npv_bytes);
+    }
+}
+
+#[test]
+fn window_without_statements_and_key_of_one_value_give_no_action() {
+    let free = Settings::without_budgets();
+    let table = ten_files("t").evidence();
+    let empty = planned(&workload(vec![]), std::slice::from_ref(&table), &free);
+    assert_eq!(actions(&empty), [""; 0]);
+    assert_eq!(rejections(&empty), ["t (): no statement of the window reads it"]);
+    let constant = Table::new("t", 10, MIB).column("k", integers([7; 1000])).evidence();
+    let queries = vec![Query::new().scan("t", &[("k", 7, 7)])];
+    let plan = planned(&workload(queries), &[constant], &free);
+    assert_eq!((actions(&plan), plan.npv_bytes), (vec![], 0.0));
+    assert_eq!(plan.rejected.len(), 1, "{:?}", rejections(&plan));
+}
+
+#[test]
+fn key_without_statistics_in_its_files_is_read_whole_until_it_is_laid_out() {
+    let free = Settings::without_budgets();
+    let bare = ten_files("t").with(|t| t.files.iter_mut().for_each(|file| file.spans.clear()));
+    let plan = planned(&workload(key_queries("t", 4)), &[bare.evidence()], &free);
+    let [action] = plan.actions.as_slice() else { panic!("one action: {plan:#?}") };
+    assert_eq!(action.saves.expected, Bytes(36 * MIB), "all ten files now, one of ten then");
+}

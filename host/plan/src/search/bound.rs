@@ -13,6 +13,9 @@ use super::{
 
 const DOUBLINGS: u32 = 64;
 const BISECTIONS: u32 = 20;
+/// Bonds above which a problem is large, and how often its last price is asked for again.
+const LARGE: usize = 400;
+const REPEATS: u32 = 10;
 
 /// What a byte of each budget costs.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -60,6 +63,9 @@ pub(super) struct Dual {
 }
 
 /// Looks for prices with low bounds; `relaxed` solves the problem without budgets.
+///
+/// On large problems the price is found less exactly, because each answer takes longer, and the last
+/// one is asked for again: `relaxed` may go on from where it was, so that its bound falls further.
 pub(super) fn dual(problem: &Problem, mut relaxed: impl FnMut(Price) -> Relaxed) -> Dual {
     let free = relaxed(Price::default());
     let is_enough = problem.fits(&free.choices);
@@ -81,6 +87,8 @@ pub(super) fn dual(problem: &Problem, mut relaxed: impl FnMut(Price) -> Relaxed)
             is_within(price.rewrite, spent.rewrite, problem.rewrite_budget())
                 && is_within(price.storage, spent.storage, problem.storage_budget())
         };
+        let (bisections, repeats) =
+            if problem.bonds().len() > LARGE { (BISECTIONS / 3, REPEATS) } else { (BISECTIONS, 0) };
         let (mut low, mut high) = (0.0, 1.0);
         for _ in 0..DOUBLINGS {
             if ask(high, &mut dual) {
@@ -89,13 +97,16 @@ pub(super) fn dual(problem: &Problem, mut relaxed: impl FnMut(Price) -> Relaxed)
             low = high;
             high *= 2.0;
         }
-        for _ in 0..BISECTIONS {
+        for _ in 0..bisections {
             let middle = f64::midpoint(low, high);
             if ask(middle, &mut dual) {
                 high = middle;
             } else {
                 low = middle;
             }
+        }
+        for _ in 0..repeats {
+            ask(high, &mut dual);
         }
         dual.prices.extend([direction.times(low), direction.times(high)]);
     }

@@ -1,13 +1,15 @@
 //! Branch and bound.
 //!
-//! 1. Start from the greedy plan.
-//! 2. Without budgets, tables that no bond connects do not touch: solve each component by itself.
+//! 1. Without budgets, tables that no bond connects do not touch: solve each component by itself.
 //!    If the components' best plans together fit the budgets, that is the answer.
-//! 3. Otherwise find prices at which they nearly fit ([`super::bound`]); every priced plan that fits
-//!    competes with the greedy one.
-//! 4. Then decide table after table, component after component. A branch is cut when its value,
+//! 2. Otherwise find prices at which they nearly fit ([`super::bound`]), and climb from these and
+//!    many other beginnings ([`super::seeded`]) to a good plan.
+//! 3. Where all components are small, merge their frontiers under both budgets
+//!    ([`super::frontier`]): what is left is the best plan.
+//! 4. Otherwise decide table after table, component after component. A branch is cut when its value,
 //!    plus the lowest bound any price gives on the rest, does not beat the best plan so far.
-//! 5. Past the node limit the best plan stands, with the price bound as its upper bound.
+//! 5. Past the node limit, and where a component is too large to walk at all, the best plan stands,
+//!    with the price bound as its upper bound.
 //!
 //! Ties go to the plan that rewrites less, then to earlier options.
 
@@ -15,8 +17,9 @@ use super::{
     Problem, Search, Solution,
     bound::{Dual, Price, Relaxed, dual, gain, optimistic, promise},
     exceeds,
-    greedy::best_climb,
+    frontier::{Frontier, merge},
     problem::Spent,
+    seeded::{best_climb, bounder},
     split::Split,
 };
 
@@ -38,8 +41,14 @@ impl Search for Exact {
     }
 
     fn search(&self, problem: &Problem) -> Solution {
-        let mut best = Incumbent::new(problem, best_climb(problem).0);
         let components = problem.components();
+        if components.iter().any(|component| is_large(problem, component)) {
+            let Dual { upper, choices, .. } = dual(problem, bounder(problem));
+            let (choices, nodes) = best_climb(problem, choices);
+            let best = Incumbent::new(problem, choices);
+            let proven = !exceeds(upper, best.npv);
+            return best.into_solution(problem, upper, proven, nodes);
+        }
         let mut nodes = 0;
         let mut is_complete = true;
         let Dual { prices, upper, choices } = dual(problem, |price| {
@@ -49,24 +58,86 @@ impl Search for Exact {
             relaxed.into_relaxed()
         });
         let is_free = choices.first().is_some_and(|free| problem.fits(free));
+        let mut best = Incumbent::new(problem, best_climb(problem, choices.clone()).0);
         for choices in choices {
             best.offer(problem, choices);
         }
         let mut proven = is_free && is_complete;
         if !proven {
-            let mut descent = self.joint(problem, components, &prices);
-            descent.best = best;
-            let root = descent.bound();
-            descent.run();
-            nodes += descent.nodes;
-            proven = descent.is_complete;
-            best = descent.best;
-            if !proven {
-                return best.into_solution(problem, upper.min(root), false, nodes);
+            let joint = self.joint(problem, components, &prices);
+            if let Some(better) = joint.merged(problem, best.npv) {
+                best = better.map_or(best, |choices| Incumbent::new(problem, choices));
+                proven = true;
+            } else {
+                let mut descent = joint.descent(problem, self.node_limit);
+                descent.best = best;
+                let root = descent.bound();
+                descent.run();
+                nodes += descent.nodes;
+                proven = descent.is_complete;
+                best = descent.best;
+                if !proven {
+                    return best.into_solution(problem, upper.min(root), false, nodes);
+                }
             }
         }
         let npv = best.npv;
         best.into_solution(problem, npv, proven, nodes)
+    }
+}
+
+/// Tables and bonds of a component above which a walk over it gets nowhere in its time.
+const LARGE_TABLES: usize = 60;
+const LARGE_BONDS: usize = 400;
+
+fn is_large(problem: &Problem, component: &[usize]) -> bool {
+    let ends: usize = component.iter().map(|&table| problem.neighbors(table).len()).sum();
+    component.len() > LARGE_TABLES || ends / 2 > LARGE_BONDS
+}
+
+/// All components with what bounds them at every price.
+#[derive(Debug)]
+struct Joint {
+    components: Vec<Vec<usize>>,
+    levels: Vec<Level>,
+    /// Per level, the most of each component.
+    uppers: Vec<Vec<f64>>,
+}
+
+impl Joint {
+    /// Merges the components' frontiers: the best choices if they are worth more than `least`, or
+    /// nothing at all where there are too many.
+    #[expect(clippy::option_option, reason = "not found is an answer, too many is none")]
+    fn merged(&self, problem: &Problem, least: f64) -> Option<Option<Vec<usize>>> {
+        let frontiers: Vec<Frontier> = self
+            .components
+            .iter()
+            .map(|component| Frontier::of(problem, component))
+            .collect::<Option<_>>()?;
+        let mut rest = vec![vec![0.0; self.levels.len()]; frontiers.len() + 1];
+        for index in (0..frontiers.len()).rev() {
+            rest[index] = self
+                .uppers
+                .iter()
+                .zip(&rest[index + 1])
+                .map(|(upper, r)| upper[index] + r)
+                .collect();
+        }
+        let bound = |index: usize, value: f64, spent: Spent| {
+            let at = |(level, rest): (&Level, &f64)| {
+                value + level.refunded.of_rest(problem, spent) + rest
+            };
+            self.levels.iter().zip(&rest[index]).map(at).fold(f64::INFINITY, f64::min)
+        };
+        merge(problem, &frontiers, least, bound).ok()
+    }
+
+    /// Prepares a walk over all components under the budgets.
+    fn descent(self, problem: &Problem, node_limit: u64) -> Descent<'_> {
+        let mut descent = Descent::new(problem, &self.components, self.levels, &self.uppers);
+        descent.node_limit = node_limit;
+        descent.is_budgeted = true;
+        descent
     }
 }
 
@@ -86,16 +157,11 @@ impl SolvedComponents {
 }
 
 impl Exact {
-    /// Prepares the search of all components under the budgets.
+    /// Bounds all components at some prices.
     ///
     /// Components that the best price leaves in doubt come last: there the walk turns back most
     /// often, and turns are cheap near the leaves.
-    fn joint<'a>(
-        &self,
-        problem: &'a Problem,
-        mut components: Vec<Vec<usize>>,
-        prices: &[Price],
-    ) -> Descent<'a> {
+    fn joint(&self, problem: &Problem, mut components: Vec<Vec<usize>>, prices: &[Price]) -> Joint {
         let levels: Vec<Level> =
             prices.iter().map(|&price| Level::new(problem, price, price)).collect();
         let solve = |components: &[Vec<usize>]| -> Vec<Vec<f64>> {
@@ -113,10 +179,7 @@ impl Exact {
             });
         }
         let uppers = solve(&components);
-        let mut descent = Descent::new(problem, &components, levels, &uppers);
-        descent.node_limit = self.node_limit;
-        descent.is_budgeted = true;
-        descent
+        Joint { components, levels, uppers }
     }
 
     fn solve_components(

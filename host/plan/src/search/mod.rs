@@ -5,19 +5,24 @@
 //! answer carries an upper bound instead.
 
 mod bound;
+mod climb;
 mod exact;
+mod frontier;
 mod greedy;
 mod problem;
+mod seeded;
 mod split;
+mod swap;
 
 use std::fmt;
 
 pub use exact::Exact;
 pub use greedy::Greedy;
 pub use problem::{Bond, PlanOption, Problem, ProblemError, TableOptions};
+pub use seeded::Seeded;
 
 /// Every search there is, by preference.
-pub static ALL_SEARCHES: [&dyn Search; 2] = [&Exact::STANDARD, &Greedy];
+pub static ALL_SEARCHES: [&dyn Search; 3] = [&Exact::STANDARD, &Seeded, &Greedy];
 
 /// Chooses an option for every table.
 ///

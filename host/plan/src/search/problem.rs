@@ -241,25 +241,41 @@ impl Problem {
     pub(crate) fn settle(&self, choices: &mut [usize]) {
         for _ in 0..=self.tables.len() {
             let mut is_changed = false;
+            let mut value = self.value(choices);
             for table in 0..self.tables.len() {
-                let (value, own) = (self.value(choices), choices[table]);
-                let cost =
-                    |option: usize| (self.tables[table].options[option].rewrite_bytes, option);
-                let mut best = own;
-                for option in 0..self.tables[table].options.len() {
+                let own = choices[table];
+                let options = &self.tables[table].options;
+                let cost = |option: usize| (options[option].rewrite_bytes, option);
+                let worth =
+                    |option: usize| options[option].npv + self.bonds_of(choices, (table, option));
+                let rest = value - worth(own);
+                let mut cheaper: Vec<(usize, f64)> = (0..options.len())
+                    .filter(|&option| cost(option) < cost(own))
+                    .map(|option| (option, rest + worth(option)))
+                    .filter(|(_, after)| !super::exceeds(value, *after))
+                    .collect();
+                cheaper.sort_by_key(|(option, _)| cost(*option));
+                for (option, after) in cheaper {
                     choices[table] = option;
-                    let is_as_good = !super::exceeds(value, self.value(choices));
-                    if is_as_good && self.fits(choices) && cost(option) < cost(best) {
-                        best = option;
+                    if self.fits(choices) {
+                        (value, is_changed) = (after, true);
+                        break;
                     }
+                    choices[table] = own;
                 }
-                choices[table] = best;
-                is_changed |= best != own;
             }
             if !is_changed {
                 break;
             }
         }
+    }
+
+    /// Sums the bonds that an option of a table has to what the other tables choose.
+    fn bonds_of(&self, choices: &[usize], (table, option): (usize, usize)) -> f64 {
+        let bonds = self.neighbors[table].iter();
+        let met =
+            bonds.filter(|bond| bond.option == option && choices[bond.other] == bond.other_option);
+        met.map(|bond| bond.npv).sum()
     }
 }
 
@@ -290,13 +306,6 @@ impl Spent {
         Self {
             rewrite: self.rewrite + option.rewrite_bytes,
             storage: self.storage + option.storage_bytes,
-        }
-    }
-
-    pub(crate) fn minus(self, option: &PlanOption) -> Self {
-        Self {
-            rewrite: Bytes(self.rewrite.0.saturating_sub(option.rewrite_bytes.0)),
-            storage: Bytes(self.storage.0.saturating_sub(option.storage_bytes.0)),
         }
     }
 }

@@ -49,8 +49,15 @@ impl Split {
     /// Splits the bonds so that the bound at a price is low.
     pub(super) fn fit(problem: &Problem, price: Price) -> Self {
         let mut split = Self::halves(problem);
-        if split.pairs.is_empty() {
-            return split;
+        split.improve(problem, price, SWEEPS);
+        split
+    }
+
+    /// Improves the shares for a price, in at most so many rounds; what was good at another price is
+    /// a good beginning.
+    pub(super) fn improve(&mut self, problem: &Problem, price: Price, sweeps: usize) {
+        if self.pairs.is_empty() {
+            return;
         }
         let mut beliefs: Vec<Vec<f64>> = problem
             .tables()
@@ -60,16 +67,17 @@ impl Split {
                 let own = options.options.iter().enumerate();
                 own.map(|(option, facts)| {
                     let shares: f64 =
-                        split.ends[table].iter().map(|&at| split.share_at(at, option)).sum();
+                        self.ends[table].iter().map(|&at| self.share_at(at, option)).sum();
                     price.value(facts) + shares
                 })
                 .collect()
             })
             .collect();
         let mut bound = bound_of(&beliefs);
-        for _ in 0..SWEEPS {
-            for pair in &mut split.pairs {
-                pair.improve(&mut beliefs);
+        let mut most = Most::default();
+        for _ in 0..sweeps {
+            for pair in &mut self.pairs {
+                pair.improve(&mut beliefs, &mut most);
             }
             let lower = bound_of(&beliefs);
             let is_settled = bound - lower <= MIN_FALL * bound.abs().max(1.0);
@@ -78,7 +86,6 @@ impl Split {
                 break;
             }
         }
-        split
     }
 
     /// Sums the shares that an option of a table has in bonds to undecided tables.
@@ -90,7 +97,8 @@ impl Split {
             .sum()
     }
 
-    fn halves(problem: &Problem) -> Self {
+    /// Splits every bond into halves.
+    pub(super) fn halves(problem: &Problem) -> Self {
         let mut pairs: Vec<Pair> = Vec::new();
         let mut ends: Vec<Vec<(usize, End)>> = vec![Vec::new(); problem.tables().len()];
         for bond in problem.bonds() {
@@ -156,28 +164,39 @@ impl Pair {
     }
 
     /// Makes the shares the best for this pair, all else being as it is.
-    fn improve(&mut self, beliefs: &mut [Vec<f64>]) {
-        let without = |belief: &[f64], shares: &[f64]| -> Vec<f64> {
-            belief.iter().zip(shares).map(|(belief, share)| belief - share).collect()
-        };
-        let own_a = without(&beliefs[self.a], &self.share_a);
-        let own_b = without(&beliefs[self.b], &self.share_b);
-        let mut most_a = vec![f64::NEG_INFINITY; own_a.len()];
-        let mut most_b = vec![f64::NEG_INFINITY; own_b.len()];
-        for (a, row) in self.worth.iter().enumerate() {
-            for (b, worth) in row.iter().enumerate() {
-                most_a[a] = most_a[a].max(worth + own_b[b]);
-                most_b[b] = most_b[b].max(worth + own_a[a]);
+    fn improve(&mut self, beliefs: &mut [Vec<f64>], most: &mut Most) {
+        for (table, shares) in [(self.a, &self.share_a), (self.b, &self.share_b)] {
+            for (belief, share) in beliefs[table].iter_mut().zip(shares) {
+                *belief -= share;
             }
         }
-        let share = |most: &[f64], own: &[f64]| -> Vec<f64> {
-            most.iter().zip(own).map(|(most, own)| (most - own) / 2.0).collect()
-        };
-        self.share_a = share(&most_a, &own_a);
-        self.share_b = share(&most_b, &own_b);
-        beliefs[self.a] = own_a.iter().zip(&self.share_a).map(|(own, s)| own + s).collect();
-        beliefs[self.b] = own_b.iter().zip(&self.share_b).map(|(own, s)| own + s).collect();
+        most.a.clear();
+        most.b.clear();
+        most.b.resize(self.share_b.len(), f64::NEG_INFINITY);
+        for (row, own_a) in self.worth.iter().zip(&beliefs[self.a]) {
+            let mut best = f64::NEG_INFINITY;
+            for ((worth, own_b), most_b) in row.iter().zip(&beliefs[self.b]).zip(&mut most.b) {
+                best = best.max(worth + own_b);
+                *most_b = most_b.max(worth + own_a);
+            }
+            most.a.push(best);
+        }
+        for (table, shares, most) in
+            [(self.a, &mut self.share_a, &most.a), (self.b, &mut self.share_b, &most.b)]
+        {
+            for ((belief, share), most) in beliefs[table].iter_mut().zip(shares).zip(most) {
+                *share = (most - *belief) / 2.0;
+                *belief += *share;
+            }
+        }
     }
+}
+
+/// The most that each option of a pair's ends can make of the pair: room that is used again.
+#[derive(Debug, Default)]
+struct Most {
+    a: Vec<f64>,
+    b: Vec<f64>,
 }
 
 fn bound_of(beliefs: &[Vec<f64>]) -> f64 {

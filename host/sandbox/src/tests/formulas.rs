@@ -98,6 +98,8 @@ fn scorer_bytes_saved_is_the_ratio_to_the_largest_product() {
     assert_close(&plugin.score(&edges).expect("scores"), &[1.0, 0.25, 0.05]);
     let nothing_read = EdgeColumns { bytes_mean: &[0.0, 0.0, 0.0], ..edges };
     assert_eq!(plugin.score(&nothing_read), Ok(vec![0.0, 0.0, 0.0]));
+    let in_bytes = shipped("scorer-bytes-saved", r#"{"scale":"bytes"}"#);
+    assert_close(&in_bytes.score(&edges).expect("scores"), &[1000.0, 250.0, 50.0]);
 }
 
 #[track_caller]
@@ -136,6 +138,18 @@ fn drift_meter_ajlo_is_the_mean_relative_change() {
     assert_eq!((nothing.distance, nothing.parts.len()), (0.0, 0));
     let absent = plugin.measure(&[0.0, 2.0], &[0.0, 2.0]).expect("a reading");
     assert_eq!((absent.distance, absent.parts), (0.0, vec![0.0, 0.0]));
+}
+
+#[test]
+fn drift_meter_weighted_counts_every_edge_by_its_score() {
+    let plugin = shipped("drift-meter-weighted", "{}");
+    let reading = plugin.measure(&[100.0, 50.0, 0.0], &[100.0, 40.0, 2.0]).expect("a reading");
+    assert_close(&reading.parts, &[0.0, 10.0 / 152.0, 2.0 / 152.0]);
+    assert_close(&[reading.distance], &[12.0 / 152.0]);
+    let other = plugin.measure(&[3.0, 0.0], &[0.0, 1.0]).expect("a reading");
+    assert_close(&[other.distance], &[1.0]);
+    let nothing = plugin.measure(&[0.0], &[0.0]).expect("a reading");
+    assert_eq!((nothing.distance, nothing.parts), (0.0, vec![0.0]));
 }
 
 #[test]
