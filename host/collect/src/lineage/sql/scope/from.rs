@@ -281,7 +281,14 @@ impl<'q> Walk<'q, '_> {
         }
         let name = table_text(parts.iter().map(String::as_str));
         let columns = self.catalog.columns(&name.to_lowercase()).map(|columns| {
-            columns.into_iter().map(|(column, kind)| (column.to_lowercase(), kind)).collect()
+            let mut columns = columns;
+            for (column, _) in &mut columns {
+                if column.chars().any(char::is_uppercase) {
+                    *column = column.to_lowercase();
+                }
+            }
+            columns.retain(|(column, _)| self.survey.may_read(column));
+            columns
         });
         let (scan, origins) = self.scans.add(&name, columns);
         match origins {
