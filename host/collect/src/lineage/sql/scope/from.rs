@@ -140,11 +140,15 @@ impl<'q> Walk<'q, '_> {
         match factor {
             TableFactor::Table { name, alias, args, .. } => {
                 let parts = keys(name);
+                // `IDENTIFIER($name)` and files on a stage: no table whose name the text has.
+                let is_named = name.0.iter().all(|part| part.as_ident().is_some())
+                    && !parts[0].starts_with('@');
                 match args {
                     Some(arguments) => {
                         self.arguments(&arguments.args);
                         self.add_function(parts, alias.as_ref());
                     }
+                    None if !is_named => self.add_function(parts, alias.as_ref()),
                     None => self.add_table(parts, alias.as_ref()),
                 }
             }
