@@ -511,6 +511,17 @@ mod tests {
             "SELECT x FROM t LATERAL VIEW explode(xs) v AS x",
             &["SELECT x FROM t, (SELECT '' AS \"x\") AS \"v\""],
         );
+        // Before a join, and one behind the other.
+        check(
+            Dialect::Spark,
+            "SELECT x FROM t LATERAL VIEW OUTER explode(f(xs)) v AS x LATERAL VIEW posexplode(ys) w \
+             AS p, y JOIN s ON v.x = s.x LATERAL VIEW explode(zs) z",
+            &[
+                "SELECT x FROM t CROSS JOIN (SELECT '' AS x) v CROSS JOIN (SELECT '' AS p, '' AS y) w \
+               JOIN s ON v.x = s.x, (SELECT '' AS \"pos\", '' AS \"col\", '' AS \"key\", \
+               '' AS \"value\") AS \"z\"",
+            ],
+        );
     }
 
     #[test]
