@@ -248,7 +248,8 @@ fn repeated_statements_of_tpcds_are_read_without_planning() {
     let catalog = super::tpc::tpcds();
     let mut reader = LineageReader::new(&catalog);
     let mut dice = 1;
-    let mut draw = || texts.values().map(|sql| redrawn(sql, USUAL, &mut dice)).collect::<Vec<String>>();
+    let mut draw =
+        || texts.values().map(|sql| redrawn(sql, USUAL, &mut dice)).collect::<Vec<String>>();
     let [second, third] = [draw(), draw()];
     let mut time = |texts: &[String]| {
         let started = processor_seconds();
