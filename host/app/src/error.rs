@@ -43,7 +43,7 @@ pub enum Error {
         table: String,
         /// The cause.
         #[source]
-        source: LakeError,
+        source: Box<LakeError>,
     },
     /// A plugin.
     #[error(transparent)]
@@ -197,7 +197,8 @@ impl Error {
             Self::Graph(error) => plugin_fault(error),
             Self::Plan(error) => plugin_fault(error),
             Self::Layout(error) => layout_remedy(error),
-            Self::Lake(error) | Self::Predicate { source: error, .. } => lake_remedy(error),
+            Self::Lake(error) => lake_remedy(error),
+            Self::Predicate { source, .. } => lake_remedy(source),
             Self::Sandbox(error) => sandbox_remedy(error),
             Self::Outdated { .. } => {
                 (Remedy::Replan, "plan again: the table's layout has changed".to_owned())

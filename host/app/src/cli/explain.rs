@@ -74,7 +74,7 @@ pub(super) async fn run(
     let measured = counted.map_err(|source| Error::Predicate {
         predicate: arguments.predicate.clone(),
         table: arguments.table.clone(),
-        source,
+        source: Box::new(source),
     })?;
     let measured = measured.cost;
 
