@@ -98,7 +98,8 @@ fn predicate_that_does_not_parse_is_refused_with_its_place() {
 fn predicate_with_an_unknown_column_names_the_nearest() {
     insta::assert_snapshot!(failure(&["explain", "orders", "--where", "o_orderky = 1"]), @r"
     exit code 2
-    error: failed to run query `SELECT count(*) FROM `orders` WHERE o_orderky = 1`
+    error: failed to run predicate `o_orderky = 1` on table `orders`
+    caused by: run query `SELECT count(*) FROM `orders` WHERE o_orderky = 1`
     caused by: No field named o_orderky. Did you mean 'orders.o_orderkey'? Valid fields are orders.o_orderkey, orders.o_custkey, orders.o_orderstatus, orders.o_totalprice, orders.o_orderdate, orders.o_orderpriority, orders.o_clerk, orders.o_shippriority, orders.o_comment.
     help: correct the query, or check the tables it names
     ");

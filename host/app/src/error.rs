@@ -34,6 +34,17 @@ pub enum Error {
     /// The lake.
     #[error(transparent)]
     Lake(#[from] LakeError),
+    /// What a predicate of the user's asks could not be counted.
+    #[error("run predicate `{predicate}` on table `{table}`")]
+    Predicate {
+        /// The predicate.
+        predicate: String,
+        /// The table.
+        table: String,
+        /// The cause.
+        #[source]
+        source: Box<LakeError>,
+    },
     /// A plugin.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
@@ -193,6 +204,7 @@ impl Error {
             Self::Plan(error) => plugin_fault(error),
             Self::Layout(error) => layout_remedy(error),
             Self::Lake(error) => lake_remedy(error),
+            Self::Predicate { source, .. } => lake_remedy(source),
             Self::Sandbox(error) => sandbox_remedy(error),
             Self::Outdated { .. } => {
                 (Remedy::Replan, "plan again: the table's layout has changed".to_owned())

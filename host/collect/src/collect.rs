@@ -12,6 +12,7 @@ use lakebed_model::{ParseReport, QueryStatus, Workload};
 use crate::{
     Catalog, CollectError, example, names, redact,
     source::{ALL_SOURCES, LogHead, LogPath, LogSource, Reading, Statement, discover, exclude},
+    twice,
     window::{self, Span},
     workers,
 };
@@ -56,6 +57,7 @@ pub fn collect(
         read_paths(paths, &sources, catalog, threads.unwrap_or(NonZeroUsize::MIN))?;
     drop_excluded(&mut statements, &mut report);
     drop_duplicates(&mut statements, &mut report);
+    report.skipped.duplicate += twice::drop_counted(&mut statements);
     let span = Span { length_ms: options.window_ms, slide_ms: options.slide_ms };
     report.skipped.outside_window += window::keep(&mut statements, span);
     statements.sort_by(|a, b| {

@@ -28,6 +28,7 @@ pub mod source;
 #[cfg(test)]
 mod tests;
 mod time;
+mod twice;
 mod window;
 mod workers;
 

@@ -369,7 +369,7 @@ fn commands_and_records_of_ours_are_no_workload() {
         &described(2, "collect at x.py:1", &command("Execute ShowTablesCommand")),
         &described(3, "SET a = 1", NOTHING),
         &described(4, "show of hands", JOIN),
-        &described(5, "/* lakebed sample */ SELECT 1 FROM a", JOIN),
+        &described(5, "/* lakebed */ SELECT 1 FROM a", JOIN),
         &described(6, "SELECT 1", &own),
     ]);
     assert_eq!(ids, ["app-1/4 1 Unknown"]);

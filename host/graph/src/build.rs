@@ -86,6 +86,9 @@ impl EdgeTally {
         if let Some(strategy) = join.planned_strategy {
             *self.planned_strategies.entry(strategy).or_default() += 1;
         }
+        if let Some(hint) = join.hint {
+            *self.notes.hints.entry(hint).or_default() += 1;
+        }
         self.notes.cast += u64::from(join.notes.cast);
         self.notes.null_safe += u64::from(join.notes.null_safe);
         self.notes.expressions.extend(join.notes.expressions.iter().cloned());

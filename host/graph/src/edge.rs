@@ -77,6 +77,8 @@ pub struct EdgeNotes {
     pub cast: u64,
     /// Joins in which nulls match nulls.
     pub null_safe: u64,
+    /// Joins that a hint in the statement's text asks to run in some way, by that way.
+    pub hints: BTreeMap<JoinStrategy, u64>,
     /// Keys of these joins that are expressions, by the columns in them: column of the left table,
     /// column of the right one.
     pub expressions: BTreeSet<(String, String)>,

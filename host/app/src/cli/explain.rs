@@ -70,7 +70,13 @@ pub(super) async fn run(
     let with_nulls = holding_nulls(&evidence, &nulls);
     let sql =
         format!("SELECT count(*) FROM {} WHERE {}", quoted(table.as_str()), arguments.predicate);
-    let measured = Box::pin(pipeline.lake.session().run(&sql)).await?.cost;
+    let counted = Box::pin(pipeline.lake.session().run(&sql)).await;
+    let measured = counted.map_err(|source| Error::Predicate {
+        predicate: arguments.predicate.clone(),
+        table: arguments.table.clone(),
+        source: Box::new(source),
+    })?;
+    let measured = measured.cost;
 
     let mut phases = vec![
         PhaseView {

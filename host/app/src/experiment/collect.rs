@@ -99,15 +99,22 @@ fn logs(
 
     let decompression = middle(runs, || decompressed_bytes(&many).map(|_| ()))?;
     let alone = middle(runs, || read(&many, 1).map(|_| ()))?;
-    report.measured("raw_mb_per_second_per_core", raw_mb / alone);
-    report.measured("decompression_share", decompression / alone);
+    report.measured("raw_mb_per_second_per_core", raw_mb / alone.wall);
+    match (decompression.processor, alone.processor) {
+        (Some(decompression), Some(alone)) => {
+            report.measured("raw_mb_per_processor_second", raw_mb / alone);
+            report.measured("decompression_share", decompression / alone);
+        }
+        _ => report.measured("decompression_share", decompression.wall / alone.wall),
+    }
+    note_company(&alone, report);
     if Machine::here().cores < 2 {
         report.notes.push("one core: what two give was not measured".to_owned());
     } else {
         let two = middle(runs, || read(&many, 2).map(|_| ()))?;
-        report.measured("two_threads_speedup", alone / two);
+        report.measured("two_threads_speedup", alone.wall / two.wall);
         let one_log = middle(runs, || read(&one, 2).map(|_| ()))?;
-        report.measured("one_log_mb_per_second_two_cores", raw_mb / one_log);
+        report.measured("one_log_mb_per_second_two_cores", raw_mb / one_log.wall);
     }
     match peak_bytes() {
         Some(peak) => report.measured("peak_bytes", peak),
@@ -143,11 +150,14 @@ fn statements(
     folder: &TempDir,
     report: &mut ExperimentReport,
 ) -> Result<(), Error> {
-    let count = if settings.quick { QUICK_STATEMENTS } else { STATEMENTS };
     let mut dice = settings.seed;
-    for (figure, names) in
-        [("statements_per_second_cold", count), ("statements_per_second_warm", 10)]
-    {
+    let quick = settings.quick;
+    let cold = if quick { QUICK_STATEMENTS } else { STATEMENTS };
+    let warm = if quick { 10 * QUICK_STATEMENTS } else { 10 * STATEMENTS };
+    for (figure, of_processor, count, names) in [
+        ("statements_per_second_cold", "statements_per_processor_second_cold", cold, cold),
+        ("statements_per_second_warm", "statements_per_processor_second_warm", warm, 10),
+    ] {
         let mut lines = String::new();
         let mut bytes = 0;
         for number in 0..count {
@@ -159,7 +169,8 @@ fn statements(
         let path = folder.path().join(format!("{names}.jsonl"));
         fs::write(&path, lines).map_err(fail(&path))?;
         let mut parsed = 0;
-        let seconds = middle(1, || {
+        let runs = if quick { 1 } else { RUNS };
+        let times = middle(runs, || {
             let workload = read(&path, 1)?;
             parsed = workload.report.parsed;
             Ok::<(), Error>(())
@@ -169,7 +180,10 @@ fn statements(
                 what: format!("{parsed} of {count} statements read in full"),
             });
         }
-        report.measured(figure, in_units(count) / seconds);
+        report.measured(figure, in_units(count) / times.wall);
+        if let Some(seconds) = times.processor {
+            report.measured(of_processor, in_units(count) / seconds);
+        }
         report.notes.push(format!(
             "{figure}: {count} statements of six tables, {} each, {names} different",
             Bytes(u64::try_from(bytes / count).unwrap_or(0))
@@ -210,19 +224,56 @@ fn statement(name: usize, dice: &mut u64) -> String {
     )
 }
 
-/// Runs something a few times and returns the middle of its seconds.
-fn middle<E>(runs: usize, mut work: impl FnMut() -> Result<(), E>) -> Result<f64, Error>
+/// What a run took, in seconds.
+#[derive(Debug, Clone, Copy)]
+struct Times {
+    wall: f64,
+    /// The time that all its threads had a processor, which others on the machine do not lengthen by
+    /// waiting; `None` where the system does not tell.
+    processor: Option<f64>,
+}
+
+/// Runs something a few times and returns the middle of its times.
+fn middle<E>(runs: usize, mut work: impl FnMut() -> Result<(), E>) -> Result<Times, Error>
 where
     Error: From<E>,
 {
-    let mut seconds = Vec::with_capacity(runs);
+    let (mut walls, mut processors) = (Vec::with_capacity(runs), Vec::with_capacity(runs));
     for _ in 0..runs {
-        let started = now();
+        let (started, before) = (now(), processor_seconds());
         work()?;
-        seconds.push(started.elapsed().as_secs_f64());
+        walls.push(started.elapsed().as_secs_f64());
+        processors.extend(processor_seconds().zip(before).map(|(after, before)| after - before));
     }
-    seconds.sort_by(f64::total_cmp);
-    Ok(seconds[seconds.len() / 2])
+    walls.sort_by(f64::total_cmp);
+    processors.sort_by(f64::total_cmp);
+    let processor = processors.get(processors.len() / 2).copied().filter(|seconds| *seconds > 0.0);
+    Ok(Times { wall: walls[walls.len() / 2], processor })
+}
+
+/// The time that the threads of this process had a processor, where the system tells (Linux).
+fn processor_seconds() -> Option<f64> {
+    // Fields 14 and 15 of proc_pid_stat(5), in hundredths of a second; the name before them may
+    // hold spaces.
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace().skip(11);
+    let user: f64 = fields.next()?.parse().ok()?;
+    let system: f64 = fields.next()?.parse().ok()?;
+    Some((user + system) / 100.0)
+}
+
+/// Says so where one thread did not have a core for itself.
+fn note_company(alone: &Times, report: &mut ExperimentReport) {
+    if let Some(share) = alone.processor.map(|seconds| seconds / alone.wall)
+        && share < 0.9
+    {
+        report.notes.push(format!(
+            "the machine was busy: one thread had a core {:.0} % of the time, so that figures of \
+             wall time are too low",
+            100.0 * share
+        ));
+    }
 }
 
 /// The most memory that this process has had, where the system tells (Linux).

@@ -27,6 +27,7 @@ struct EdgeView {
     kinds: BTreeMap<&'static str, u64>,
     strategies: BTreeMap<&'static str, u64>,
     planned_strategies: BTreeMap<&'static str, u64>,
+    hints: BTreeMap<&'static str, u64>,
     frequency: u64,
     weight: f64,
     rows_product_mean: f64,
@@ -75,6 +76,13 @@ impl GraphView {
                     kinds: edge.stats.kinds.iter().map(|(kind, n)| (kind.as_str(), *n)).collect(),
                     strategies: strategies(&edge.stats.strategies),
                     planned_strategies: strategies(&edge.stats.planned_strategies),
+                    hints: edge
+                        .stats
+                        .notes
+                        .hints
+                        .iter()
+                        .map(|(hint, count)| (hint.as_str(), *count))
+                        .collect(),
                     frequency: edge.stats.frequency,
                     weight: edge.stats.weight,
                     rows_product_mean: edge.stats.rows_product_mean,

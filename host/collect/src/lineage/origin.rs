@@ -16,6 +16,9 @@ pub(crate) struct Source {
     pub(crate) share: f64,
     /// Whether the value was cast on its way.
     pub(crate) cast: bool,
+    /// Whether other scans give values of the column too, as other branches of a union do: what
+    /// holds for this scan's rows need not hold for all.
+    pub(crate) several: bool,
 }
 
 /// The base columns that a value may come from; none for a computed value.
@@ -34,7 +37,8 @@ impl Origin {
 
     /// The origin of a column as its scan gives it.
     pub(crate) fn base(column: ColumnRef, scan: usize) -> Self {
-        Self { sources: vec![Source { column, scan, share: 1.0, cast: false }], inputs: Vec::new() }
+        let source = Source { column, scan, share: 1.0, cast: false, several: false };
+        Self { sources: vec![source], inputs: Vec::new() }
     }
 
     /// The origin of a value that is computed from others row by row.
@@ -100,6 +104,7 @@ impl Origin {
                 Some(known) => {
                     known.share = (known.share + source.share * weight).min(1.0);
                     known.cast |= source.cast;
+                    known.several |= source.several || known.scan != source.scan;
                 }
                 None => sources.push(Source { share: source.share * weight, ..source.clone() }),
             }
@@ -122,7 +127,9 @@ mod tests {
             union.sources().iter().map(|s| (s.column.to_string(), s.share)).collect();
         assert_eq!(shares, [("a.x".to_owned(), 0.5), ("b.y".to_owned(), 0.5)]);
         assert!(union.single().is_none());
-        assert!(Origin::union(&[a.clone(), a.clone()]).single().is_some());
+        assert!(Origin::union(&[a.clone(), a.clone()]).single().is_some_and(|one| !one.several));
+        let again = Origin::base(ColumnRef::new("a", "x"), 2);
+        assert!(Origin::union(&[a.clone(), again]).single().is_some_and(|one| one.several));
         assert!(Origin::union(&[a, Origin::derived()]).single().is_none());
     }
 

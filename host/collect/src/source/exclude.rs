@@ -1,4 +1,4 @@
-//! Statements that are nobody's workload, told by their text.
+//! Statements that are nobody's workload, told by their first words or by the tables they read.
 
 use lakebed_model::{QueryRecord, SkipCounts};
 
@@ -24,47 +24,73 @@ impl Exclusion {
     }
 }
 
-/// First words of statements that read no rows of anybody's, in the dialects of all sources.
-const METADATA: [&str; 31] = [
-    "SHOW", "DESCRIBE", "DESC", "USE", "SET", "RESET", "UNSET", "LIST", "LS", "ANALYZE", "REFRESH",
-    "MSCK", "REPAIR", "VACUUM", "OPTIMIZE", "REORG", "GRANT", "REVOKE", "DENY", "KILL", "BEGIN",
-    "START", "COMMIT", "ROLLBACK", "UNCACHE", "CLEAR", "COMMENT", "ALTER", "DROP", "PRAGMA",
-    "CALL",
-];
+/// First words of statements about names, rights, sessions and storage, in the dialects of all
+/// sources.
+const ABOUT_METADATA: &str = "\
+    ABORT ADD ALTER ANALYZE ATTACH BEGIN CALL CANCEL CHECKPOINT CLEAR CLOSE COMMENT COMMIT DEALLOCATE \
+    DECLARE DENY DESC DESCRIBE DETACH DROP END EXPORT FETCH FORCE FSCK GET GRANT IMPORT INSTALL KILL \
+    LIST LOAD LOCK LS MSCK OPTIMIZE PRAGMA PUT REFRESH REINDEX REMOVE REORG REPAIR RESET RESTORE \
+    REVOKE RM ROLLBACK SAVEPOINT SET SHOW START SUMMARIZE TRUNCATE UNCACHE UNDROP UNLOCK UNSET USE \
+    VACUUM";
 
-/// A comment with this beginning marks statements that Lakebed sends to engines.
+/// What `CREATE` makes without a query.
+const MADE_WITHOUT_QUERY: &str = "\
+    AGGREGATE CATALOG CONNECTION CREDENTIAL DATABASE DOMAIN EXTENSION FILE FUNCTION GROUP \
+    INDEX INTEGRATION LIBRARY LOCATION MACRO MASKING NETWORK PIPE POLICY PROCEDURE PUBLICATION \
+    RESOURCE ROLE ROW SCHEMA SECRET SECURITY SEQUENCE SERVER SHARE STAGE STORAGE STREAM TAG TASK \
+    TRIGGER TYPE USER VOLUME WAREHOUSE";
+
+const MODIFIERS: [&str; 7] = ["OR", "REPLACE", "TEMP", "TEMPORARY", "IF", "NOT", "EXISTS"];
+
+/// A comment by which Lakebed marks what it runs on other engines.
 const OWN_MARK: &str = "lakebed";
 /// The folder of Lakebed's own records in a lake.
 const OWN_FOLDER: &str = "_lakebed";
 
-/// Judges a statement's text.
+/// Tells from a statement's first words that it is nobody's workload.
 pub(crate) fn of_text(sql: &str) -> Option<Exclusion> {
-    let mut rest = sql.trim_start();
-    loop {
-        rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == '(' || c == ';');
-        if let Some(comment) = rest.strip_prefix("/*") {
-            if is_own_mark(comment) {
-                return Some(Exclusion::Own);
-            }
-            rest = comment.split_once("*/")?.1;
-        } else if let Some(comment) = rest.strip_prefix("--") {
-            if is_own_mark(comment) {
-                return Some(Exclusion::Own);
-            }
-            rest = comment.split_once('\n')?.1;
-        } else {
-            break;
-        }
+    let (rest, is_marked) = without_comments(sql);
+    if is_marked {
+        return Some(Exclusion::Own);
     }
-    let verb = rest.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
-    // A single word is a name rather than a statement.
-    if verb.is_empty() || rest.len() == verb.len() {
-        return None;
-    }
-    if verb.eq_ignore_ascii_case("EXPLAIN") {
+    let mut words = rest
+        .split(|c: char| !(c.is_alphanumeric() || c == '_'))
+        .filter(|word| !word.is_empty())
+        .map(str::to_ascii_uppercase);
+    let first = words.next()?;
+    if first == "EXPLAIN" {
         return Some(Exclusion::Explain);
     }
-    METADATA.iter().any(|known| verb.eq_ignore_ascii_case(known)).then_some(Exclusion::Metadata)
+    let is_listed = |list: &str, word: &str| list.split_whitespace().any(|listed| listed == word);
+    if is_listed(ABOUT_METADATA, &first) {
+        return Some(Exclusion::Metadata);
+    }
+    if first != "CREATE" {
+        return None;
+    }
+    let made = words.find(|word| !MODIFIERS.contains(&word.as_str()))?;
+    let reads =
+        |word: &str| rest.split_whitespace().any(|own| own.to_ascii_uppercase().contains(word));
+    let makes_nothing = is_listed(MADE_WITHOUT_QUERY, &made) || !(reads("SELECT") || reads("FROM"));
+    makes_nothing.then_some(Exclusion::Metadata)
+}
+
+/// Returns a statement from its first word on, and whether Lakebed's mark stands before it.
+pub(crate) fn without_comments(sql: &str) -> (&str, bool) {
+    let mut rest = sql;
+    let mut is_marked = false;
+    loop {
+        rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == ';' || c == '(');
+        let (comment, after) = if let Some(text) = rest.strip_prefix("--") {
+            text.split_once('\n').unwrap_or((text, ""))
+        } else if let Some(text) = rest.strip_prefix("/*") {
+            text.split_once("*/").unwrap_or((text, ""))
+        } else {
+            return (rest, is_marked);
+        };
+        is_marked |= comment.trim().eq_ignore_ascii_case(OWN_MARK);
+        rest = after;
+    }
 }
 
 /// Tells whether a statement reads nothing but Lakebed's own records.
@@ -77,14 +103,30 @@ pub(crate) fn reads_own_records(record: &QueryRecord) -> bool {
         })
 }
 
-fn is_own_mark(comment: &str) -> bool {
-    let word = comment.trim_start().get(..OWN_MARK.len());
-    word.is_some_and(|word| word.eq_ignore_ascii_case(OWN_MARK))
+/// Tells whether a table holds an engine's own metadata.
+pub(crate) fn is_about_engine(table: &str) -> bool {
+    const SCHEMAS: [&str; 8] = [
+        "information_schema",
+        "account_usage",
+        "organization_usage",
+        "pg_catalog",
+        "pg_internal",
+        "duckdb_logs",
+        "sys",
+        OWN_FOLDER,
+    ];
+    const PREFIXES: [&str; 9] =
+        ["system.", "pg_", "svv_", "svl_", "stl_", "stv_", "svcs_", "sys_", "duckdb_"];
+    let parts: Vec<&str> = table.split(['.', '/']).collect();
+    let last = parts.last().copied().unwrap_or_default();
+    parts.len() > 1 && parts[..parts.len() - 1].iter().any(|part| SCHEMAS.contains(part))
+        || PREFIXES[1..].iter().any(|prefix| last.starts_with(prefix))
+        || table.starts_with(PREFIXES[0])
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Exclusion, of_text};
+    use super::{Exclusion, is_about_engine, of_text};
 
     #[track_caller]
     fn check(sql: &str, expected: Option<Exclusion>) {
@@ -103,8 +145,15 @@ mod tests {
         check("OPTIMIZE t FULL", Some(Exclusion::Metadata));
         check("ANALYZE TABLE t COMPUTE STATISTICS", Some(Exclusion::Metadata));
         check("INSERT INTO t SELECT 1", None);
+        check("USE WAREHOUSE w", Some(Exclusion::Metadata));
+        check("TRUNCATE TABLE t", Some(Exclusion::Metadata));
+        check("create or replace user u password = 'p'", Some(Exclusion::Metadata));
+        check("CREATE EXTERNAL TABLE t (a int) LOCATION 's3://b/t'", Some(Exclusion::Metadata));
+        check("CREATE EXTERNAL TABLE t AS\nSELECT a FROM u", None);
+        check("CREATE OR REPLACE TEMP TABLE t AS SELECT 1 FROM u", None);
+        check("( WITH a AS (SELECT 1) SELECT * FROM a)", None);
         check("settings_report", None);
-        check("show", None);
+        check("COMMIT", Some(Exclusion::Metadata));
         check("", None);
     }
 
@@ -117,9 +166,30 @@ mod tests {
 
     #[test]
     fn a_mark_of_ours_in_the_first_comment_counts() {
-        check("/* lakebed sample */ SELECT 1 FROM t", Some(Exclusion::Own));
+        check("/* lakebed */ SELECT 1 FROM t", Some(Exclusion::Own));
+        check("/* nightly */ -- lakebed\n SELECT 1 FROM t", Some(Exclusion::Own));
+        // Somebody's name for something of theirs.
+        check("/* lakebed costs */ SELECT 1 FROM t", None);
         check("-- Lakebed\nSELECT 1 FROM t", Some(Exclusion::Own));
         check("SELECT 1 FROM lakebed_orders /* lakebed */", None);
         check("/* é */ SELECT 1 FROM t", None);
+    }
+
+    #[test]
+    fn tables_of_engines_are_told_from_tables_of_people() {
+        for table in [
+            "information_schema.columns",
+            "snowflake.account_usage.query_history",
+            "system.query.history",
+            "svv_tables",
+            "pg_catalog.pg_class",
+            "/lake/_lakebed/statements",
+            "duckdb_tables",
+        ] {
+            assert!(is_about_engine(table), "{table}");
+        }
+        for table in ["orders", "sales.orders", "sys", "metadata.runs", "sales.sysadmin"] {
+            assert!(!is_about_engine(table), "{table}");
+        }
     }
 }

@@ -24,6 +24,8 @@ mod statement;
 mod trino;
 
 pub use lines::decompressed_bytes;
+pub(crate) use snowflake::NAME as SNOWFLAKE;
+pub(crate) use snowflake_pruning::NAME as SNOWFLAKE_PRUNING;
 pub use statement::{Access, LogHead, LogNote, LogPath, Reading, Statement};
 
 #[cfg(test)]

@@ -7,8 +7,11 @@
 
 use super::rows::{Entry, LeftOut, Refusal, Row, RowSource, TableFacts, Unit};
 
+/// The source's name.
+pub(crate) const NAME: &str = "snowflake";
+
 pub(super) static SOURCE: RowSource = RowSource {
-    name: "snowflake",
+    name: NAME,
     dialect: "snowflake",
     recognizes: |head| {
         let own = [

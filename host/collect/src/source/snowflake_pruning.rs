@@ -6,7 +6,8 @@
 //! 3. `JOIN` columns make an edge only where there are exactly two, of two tables; the view does not
 //!    say what is compared with what.
 //!
-//! The view counts the same executions as `QUERY_HISTORY` lists: whoever gives both counts twice.
+//! The view counts the same executions as `QUERY_HISTORY` lists; where both are given,
+//! [`collect`](fn@crate::collect) keeps those that are listed.
 
 use std::{collections::BTreeMap, ops::ControlFlow};
 
@@ -28,9 +29,12 @@ const EXECUTIONS: u64 = 10_000;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PruningHistory;
 
+/// The source's name.
+pub(crate) const NAME: &str = "snowflake-pruning";
+
 /// Name and columns; its rows are no statements yet.
 static COLUMNS: RowSource = RowSource {
-    name: "snowflake-pruning",
+    name: NAME,
     dialect: "snowflake",
     recognizes: |head| {
         ["access_type", "column_name", "num_queries"].iter().all(|name| head.has(name))

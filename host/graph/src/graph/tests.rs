@@ -127,6 +127,7 @@ fn edge_counts_each_statement_once_and_averages_over_statements() {
     flipped.planned_strategy = Some(JoinStrategy::SortMerge);
     flipped.kind = JoinKind::LeftSemi;
     flipped.confidence = 0.5;
+    flipped.hint = Some(JoinStrategy::Broadcast);
     let graph = graph(vec![
         record(
             "b",
@@ -147,6 +148,7 @@ fn edge_counts_each_statement_once_and_averages_over_statements() {
         BTreeMap::from([(JoinStrategy::SortMerge, 1), (JoinStrategy::Broadcast, 2)])
     );
     assert_eq!(stats.planned_strategies, BTreeMap::from([(JoinStrategy::SortMerge, 2)]));
+    assert_eq!(stats.notes.hints, BTreeMap::from([(JoinStrategy::Broadcast, 2)]));
     // Means by hand: (600 · 150 + 60 · 150) / 2 rows, orders of the second from the window; (100 + 300) / 2 ms; ((10 + 5) + 30) / 2 bytes; (1 + 0.5) / 2.
     let figures = [stats.rows_product_mean, stats.cost_ms_mean, stats.bytes_mean, stats.confidence];
     assert_eq!(figures.map(f64::to_bits), [49_500.0, 200.0, 22.5, 0.75].map(f64::to_bits));

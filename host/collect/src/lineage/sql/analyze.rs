@@ -10,14 +10,14 @@ use super::{
     depth::Depth,
     resolve,
     rewrite::unknown_value,
-    scope::{self, Hints, Walked},
+    scope::{self, Hints, Survey, Walked},
     stubs,
 };
 use crate::Catalog;
 
 /// Statements with more tokens are read by their scopes alone: a planner's rules are quadratic here
 /// and there.
-const MAX_PLANNED_TOKENS: usize = 20_000;
+pub(super) const MAX_PLANNED_TOKENS: usize = 20_000;
 
 /// Levels beyond which the same holds: the planner writes out every expression at every level.
 const MAX_PLANNED_LEVELS: usize = 60;
@@ -28,10 +28,15 @@ const MAX_PLANNED_LINKS: usize = 6_000;
 /// Columns of unknown tables beyond which the same holds.
 const MAX_PLANNED_STUBS: usize = 2_000;
 
+/// What the planner says of a statement: that every name and function is one, and of which kind, or
+/// why it refuses.
+pub(super) type Verdict = Result<LineageTier, LineageError>;
+
 /// A query that was read in both ways.
 pub(super) struct Analyzed {
     pub(super) lineage: SqlLineage,
-    pub(super) walked: Walked,
+    /// The planner's verdict, where it has no part in the lineage but this.
+    pub(super) verdict: Option<Verdict>,
 }
 
 /// Reads a query.
@@ -42,7 +47,8 @@ pub(super) fn analyze(
     hints: &Hints,
     depth: Depth,
 ) -> Analyzed {
-    let walked = scope::walk(query, dialect, catalog, hints);
+    let survey = Survey::of(query);
+    let walked = scope::walk(query, dialect, catalog, hints, &survey);
     if !walked.unresolved_at.is_empty() || !walked.aliased.is_empty() {
         let _ = query.visit(&mut Blank { walked: &walked });
     }
@@ -50,22 +56,24 @@ pub(super) fn analyze(
     let is_long = depth.tokens > MAX_PLANNED_TOKENS
         || depth.links > MAX_PLANNED_LINKS
         || stubs > MAX_PLANNED_STUBS;
+    let is_settled = !walked.open_constants && !walked.cut;
     let planned = if is_long || depth.levels > MAX_PLANNED_LEVELS {
         Err(LineageError::Plan {
             message: "the statement is too long or too deep for the planner".to_owned(),
         })
     } else {
-        stubs::plan(query, catalog, &walked.needed).and_then(|planned| {
-            if walked.open_constants || walked.cut {
-                resolve::lineage(&planned)
-            } else {
-                // The plan says that every name and function is one; what it would say of joins and
-                // filters, the walk has said. Optimizing takes three times as long as planning.
-                Ok(of_walk(&walked, planned.tier))
-            }
-        })
+        // For a verdict the columns that are read are enough; the planner looks through all columns
+        // of all tables again and again.
+        let read = is_settled.then(|| walked.columns_read());
+        stubs::plan(query, catalog, &walked.needed, &survey.guesses, read.as_ref())
     };
-    let mut lineage = match planned {
+    if is_settled {
+        // What the plan would say of joins and filters, the walk has said. Optimizing takes three
+        // times as long as planning.
+        let verdict = planned.map(|planned| planned.tier);
+        return Analyzed { lineage: judged(&walked, &verdict), verdict: Some(verdict) };
+    }
+    let mut lineage = match planned.and_then(|planned| resolve::lineage(&planned)) {
         Ok(mut lineage) => {
             // The optimizer drops equalities that follow from others, and the planner does not
             // follow recursion and structs. Where the two differ the text's scopes are right.
@@ -77,13 +85,20 @@ pub(super) fn analyze(
             lineage.computed_keys.clone_from(&walked.computed);
             lineage
         }
-        Err(error) => {
-            tracing::debug!(%error, "not planned, read by its scopes");
-            scoped(&walked, &error)
-        }
+        Err(error) => scoped(&walked, &error),
     };
     lineage.losses.extend(losses(&walked));
-    Analyzed { lineage, walked }
+    Analyzed { lineage, verdict: None }
+}
+
+/// What the walk says, as sure as the planner's verdict lets it be.
+pub(super) fn judged(walked: &Walked, verdict: &Verdict) -> SqlLineage {
+    let mut lineage = match verdict {
+        Ok(tier) => SqlLineage { computed_keys: walked.computed.clone(), ..of_walk(walked, *tier) },
+        Err(error) => scoped(walked, error),
+    };
+    lineage.losses.extend(losses(walked));
+    lineage
 }
 
 /// What could not be resolved, as reasons.
@@ -112,6 +127,7 @@ fn of_walk(walked: &Walked, tier: LineageTier) -> SqlLineage {
 }
 
 fn scoped(walked: &Walked, refusal: &LineageError) -> SqlLineage {
+    tracing::debug!(%refusal, "not planned, read by its scopes");
     SqlLineage {
         computed_keys: walked.computed.clone(),
         losses: vec![refusal.to_string()],

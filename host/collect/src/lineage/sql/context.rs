@@ -3,8 +3,8 @@
 use std::{
     any::Any,
     cell::{Cell, RefCell},
-    collections::BTreeMap,
-    sync::Arc,
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, LazyLock},
 };
 
 use datafusion_common::{
@@ -85,34 +85,42 @@ impl Table {
 pub(super) struct Context<'c> {
     catalog: &'c dyn Catalog,
     needed: &'c BTreeMap<String, Vec<(String, ColumnType)>>,
+    /// The names of the only columns that tables have, if not all.
+    read: Option<&'c BTreeSet<String>>,
     /// Tables in the order of their first use; columns may be added between two attempts.
     pub(super) tables: RefCell<Vec<KnownTable>>,
     /// Whether a function was a stub.
     pub(super) stub_functions: Cell<bool>,
-    planners: Vec<Arc<dyn ExprPlanner>>,
-    options: ConfigOptions,
 }
+
+/// How the engine's functions want expressions planned.
+static PLANNERS: LazyLock<Vec<Arc<dyn ExprPlanner>>> = LazyLock::new(|| {
+    vec![
+        Arc::new(datafusion_functions::core::planner::CoreFunctionPlanner::default()),
+        Arc::new(datafusion_functions::datetime::planner::DatetimeFunctionPlanner),
+        Arc::new(datafusion_functions::unicode::planner::UnicodeFunctionPlanner),
+        Arc::new(datafusion_functions_aggregate::planner::AggregateFunctionPlanner),
+        Arc::new(datafusion_functions_window::planner::WindowFunctionPlanner),
+    ]
+});
+
+/// The planner's options, all as they are by default.
+static OPTIONS: LazyLock<ConfigOptions> = LazyLock::new(ConfigOptions::default);
 
 impl<'c> Context<'c> {
     /// Makes a context that knows what the catalog knows, and that tables have `needed` columns
-    /// besides.
+    /// besides; of all these columns only those with the names in `read`, if given.
     pub(super) fn new(
         catalog: &'c dyn Catalog,
         needed: &'c BTreeMap<String, Vec<(String, ColumnType)>>,
+        read: Option<&'c BTreeSet<String>>,
     ) -> Self {
         Self {
             catalog,
             needed,
+            read,
             tables: RefCell::new(Vec::new()),
             stub_functions: Cell::new(false),
-            planners: vec![
-                Arc::new(datafusion_functions::core::planner::CoreFunctionPlanner::default()),
-                Arc::new(datafusion_functions::datetime::planner::DatetimeFunctionPlanner),
-                Arc::new(datafusion_functions::unicode::planner::UnicodeFunctionPlanner),
-                Arc::new(datafusion_functions_aggregate::planner::AggregateFunctionPlanner),
-                Arc::new(datafusion_functions_window::planner::WindowFunctionPlanner),
-            ],
-            options: ConfigOptions::default(),
         }
     }
 
@@ -130,6 +138,9 @@ impl<'c> Context<'c> {
             .collect();
         let needed = self.needed.get(name).map(Vec::as_slice).unwrap_or_default();
         columns.extend_from_slice(needed);
+        if let Some(read) = self.read {
+            columns.retain(|(column, _)| read.contains(column));
+        }
         let grown = !needed.is_empty();
         tables.push(KnownTable { name: name.to_owned(), in_catalog, grown, columns });
         tables.len() - 1
@@ -159,7 +170,7 @@ impl ContextProvider for Context<'_> {
     }
 
     fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
-        &self.planners
+        &PLANNERS
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
@@ -201,7 +212,7 @@ impl ContextProvider for Context<'_> {
     }
 
     fn options(&self) -> &ConfigOptions {
-        &self.options
+        &OPTIONS
     }
 
     fn udf_names(&self) -> Vec<String> {

@@ -90,6 +90,11 @@ impl Dialect {
         }
     }
 
+    /// Tells whether double quotes stand around strings rather than names.
+    pub(super) const fn double_quotes_are_strings(self) -> bool {
+        matches!(self, Self::Spark | Self::Databricks | Self::Hive | Self::BigQuery | Self::MySql)
+    }
+
     /// Tells whether quoted names keep their case. Unquoted names never do.
     pub(super) fn quoted_names_keep_case(self, name: &str) -> bool {
         match self {

@@ -23,14 +23,16 @@ mod depth;
 mod dialect;
 mod error;
 mod functions;
+mod lifted;
+mod mold;
 mod optimize;
 mod predicate;
 mod reader;
+mod repeats;
 mod resolve;
 mod rewrite;
 mod scans;
 mod scope;
-mod shapes;
 mod stubs;
 mod template;
 #[cfg(test)]

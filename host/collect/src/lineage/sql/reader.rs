@@ -1,22 +1,30 @@
 //! Reading a history: many statements, most of which were seen before.
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
-use datafusion_sql::sqlparser::ast::{Query, Statement};
+use datafusion_sql::sqlparser::{
+    ast::{Query, Statement},
+    tokenizer::Location,
+};
 use lakebed_model::Instant;
 use sha2::{Digest, Sha256};
 
 use super::{
     Dialect, LineageError, LineageTier, SqlLineage,
-    analyze::analyze,
+    analyze::{Analyzed, analyze, judged},
     definitions::{Defines, Definitions},
+    lifted::Lifted,
+    mold::Mold,
+    repeats::Repeats,
     rewrite::{self, Text},
     scope,
-    shapes::Shape,
 };
-use crate::{Catalog, fingerprint};
+use crate::Catalog;
 
-/// Texts and shapes that are remembered before all are forgotten: memory stays bounded whatever the
+/// Texts that are remembered before all are forgotten: memory stays bounded whatever the
 /// history.
 const MAX_REMEMBERED: usize = 8_192;
 
@@ -38,7 +46,7 @@ pub struct SqlText<'t> {
 pub struct ReaderCounts {
     /// Planned, or read by their scopes where the planner refused.
     pub planned: u64,
-    /// Read with the plan of an earlier statement that differs in constants only.
+    /// Read with the syntax tree of an earlier statement that differs in constants only.
     pub repeated: u64,
     /// Not read again: the same text was.
     pub same: u64,
@@ -46,16 +54,15 @@ pub struct ReaderCounts {
 
 /// Reads the statements of a history, in the order they ran.
 ///
-/// It remembers the views and temporary tables that statements define, and the plans of statements
-/// that come again with other constants. The joins of such a plan stand, the filters' values are
-/// read anew.
+/// It remembers the views and temporary tables that statements define, and the syntax trees of
+/// statements that come again with other constants: these are neither parsed nor planned again.
 pub struct LineageReader<'c> {
     catalog: &'c dyn Catalog,
     definitions: Definitions,
     texts: BTreeMap<[u8; 32], Result<SqlLineage, LineageError>>,
     /// Texts so far, to tell those without a session apart.
     text_count: u64,
-    shapes: BTreeMap<(Dialect, String), Option<Shape>>,
+    repeats: Repeats,
     counts: ReaderCounts,
 }
 
@@ -74,7 +81,7 @@ impl<'c> LineageReader<'c> {
             definitions: Definitions::default(),
             texts: BTreeMap::new(),
             text_count: 0,
-            shapes: BTreeMap::new(),
+            repeats: Repeats::default(),
             counts: ReaderCounts::default(),
         }
     }
@@ -98,6 +105,13 @@ impl<'c> LineageReader<'c> {
             self.counts.same += 1;
             return known.clone();
         }
+        let lifted = Lifted::of(text.sql, text.dialect);
+        if let Some(lineage) = lifted.as_ref().and_then(|lifted| self.repeated(text, lifted)) {
+            self.counts.repeated += 1;
+            let found = Ok(lineage);
+            self.remember(key, &found);
+            return found;
+        }
         let tokens = Text::read(text.sql, text.dialect)?;
         self.text_count += 1;
         let session = match text.session {
@@ -106,18 +120,36 @@ impl<'c> LineageReader<'c> {
             None => format!("text {}", self.text_count),
         };
         let (found, defined) =
-            tokens.depth.with_stack(|| self.read_tokens(&tokens, text, &session));
+            tokens.depth.with_stack(|| self.read_tokens(&tokens, lifted.as_ref(), text, &session));
         if text.session.is_none() {
             self.definitions.forget(&session);
         }
         // What a text means by a definition, or defines itself, is worked out each time.
         if !defined {
-            if self.texts.len() >= MAX_REMEMBERED {
-                self.texts.clear();
-            }
-            self.texts.insert(key, found.clone());
+            self.remember(key, &found);
         }
         found
+    }
+
+    fn remember(&mut self, key: [u8; 32], found: &Result<SqlLineage, LineageError>) {
+        if self.texts.len() >= MAX_REMEMBERED {
+            self.texts.clear();
+        }
+        self.texts.insert(key, found.clone());
+    }
+
+    /// Reads a statement that came before with other constants.
+    fn repeated(&mut self, text: &SqlText<'_>, lifted: &Lifted<'_>) -> Option<SqlLineage> {
+        let catalog = self.catalog;
+        let (mold, verdict) = self.repeats.find(lifted)?;
+        let lineage = mold.depth.with_stack(|| {
+            mold.fill(&lifted.constants);
+            let walked =
+                scope::walk(mold.query(), text.dialect, catalog, &mold.hints, &mold.survey);
+            let is_settled = !walked.open_constants && !walked.cut && !walked.scans.is_empty();
+            is_settled.then(|| judged(&walked, verdict))
+        })?;
+        (!self.is_defined(&lineage, text)).then_some(lineage)
     }
 
     /// Tells whether a name that was a table's may be a view's by now.
@@ -126,8 +158,12 @@ impl<'c> LineageReader<'c> {
         known: &Result<SqlLineage, LineageError>,
         text: &SqlText<'_>,
     ) -> bool {
+        known.iter().any(|lineage| self.is_defined(lineage, text))
+    }
+
+    fn is_defined(&self, lineage: &SqlLineage, text: &SqlText<'_>) -> bool {
         let session = text.session.map(|session| format!("session {session}")).unwrap_or_default();
-        known.iter().flat_map(|lineage| &lineage.scans).any(|scan| {
+        lineage.scans.iter().any(|scan| {
             let table = scan.table.as_ref();
             table.is_some_and(|table| self.definitions.has(table.as_str(), &session, text.at))
         })
@@ -137,15 +173,16 @@ impl<'c> LineageReader<'c> {
     fn read_tokens(
         &mut self,
         tokens: &Text,
+        lifted: Option<&Lifted<'_>>,
         text: &SqlText<'_>,
         session: &str,
     ) -> (Result<SqlLineage, LineageError>, bool) {
         let (statements, failures) = tokens.statements();
-        let is_single = statements.len() == 1 && failures.is_empty();
+        let lifted = lifted.filter(|_| statements.len() == 1 && failures.is_empty());
         let mut all = SqlLineage { tier: LineageTier::Resolved, ..SqlLineage::unread() };
         let mut defined = false;
         for statement in statements {
-            let one = self.read_statement(statement, tokens, text, session, is_single);
+            let one = self.read_statement(statement, tokens, lifted, text, session);
             let Read { lineage, by_definition } = one;
             defined |= by_definition;
             let Some(mut one) = lineage else { continue };
@@ -171,13 +208,16 @@ impl<'c> LineageReader<'c> {
         &mut self,
         statement: Statement,
         tokens: &Text,
+        lifted: Option<&Lifted<'_>>,
         text: &SqlText<'_>,
         session: &str,
-        is_single: bool,
     ) -> Read {
         let before = self.definitions.count();
         self.definitions.drop_by(&statement, session, text.at);
         let defines = Defines::of(&statement);
+        let repeats = lifted.filter(|_| defines.is_none() && self.definitions.count() == before);
+        let repeats = repeats.filter(|lifted| self.repeats.is_known(lifted));
+        let repeats = repeats.map(|lifted| (lifted, Mold::places(&statement)));
         let Some(mut query) = rewrite::query_of(statement) else {
             return Read { lineage: None, by_definition: self.definitions.count() > before };
         };
@@ -186,38 +226,31 @@ impl<'c> LineageReader<'c> {
         rewrite::respell(&mut query);
         let by_definition = expanded || defines.is_some();
         let definition = defines.map(|defines| (defines, query.clone()));
-        let lineage = self.read_query(&mut query, tokens, text, is_single && !expanded);
+        let repeats = repeats.filter(|_| !expanded);
+        let lineage = self.read_query(&mut query, tokens, repeats, text);
         if let Some((defines, query)) = definition {
             self.definitions.add(defines, query, levels, session, text.at);
         }
         Read { lineage: Some(lineage), by_definition }
     }
 
+    /// Reads a query, and keeps its tree where such a text came before.
     fn read_query(
         &mut self,
         query: &mut Query,
         tokens: &Text,
+        repeats: Option<(&Lifted<'_>, BTreeSet<Location>)>,
         text: &SqlText<'_>,
-        may_repeat: bool,
     ) -> SqlLineage {
-        let (dialect, hints) = (text.dialect, &tokens.hints);
-        let key = may_repeat.then(|| (dialect, fingerprint::of_sql_in(text.sql, dialect)));
-        if let Some(Some(shape)) = key.as_ref().and_then(|key| self.shapes.get(key)) {
-            let walked = scope::walk(query, dialect, self.catalog, hints);
-            if let Some(lineage) = shape.with_constants(&walked) {
-                self.counts.repeated += 1;
-                return lineage;
-            }
-        }
-        let analyzed = analyze(query, dialect, self.catalog, hints, tokens.depth);
+        let kept = repeats.map(|(lifted, parsed)| (lifted, parsed, query.clone()));
+        let Analyzed { lineage, verdict } =
+            analyze(query, text.dialect, self.catalog, &tokens.hints, tokens.depth);
         self.counts.planned += 1;
-        if let Some(key) = key {
-            if self.shapes.len() >= MAX_REMEMBERED {
-                self.shapes.clear();
-            }
-            self.shapes.insert(key, Shape::of(&analyzed));
+        if let (Some((lifted, parsed, query)), Some(verdict)) = (kept, verdict) {
+            let tree = (query, tokens.hints.clone(), tokens.depth);
+            self.repeats.keep(text.sql, lifted, &parsed, tree, verdict);
         }
-        analyzed.lineage
+        lineage
     }
 }
 

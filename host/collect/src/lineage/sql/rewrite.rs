@@ -10,14 +10,15 @@ use std::ops::ControlFlow;
 
 use datafusion_sql::sqlparser::{
     ast::{
-        BinaryOperator, Delete, Expr, FromTable, Function, FunctionArg, FunctionArgExpr,
-        FunctionArguments, Ident, Join, JoinConstraint, JoinOperator, LateralView, Merge, Query,
-        Select, SelectItem, SetExpr, Statement, TableFactor, TableWithJoins, Update,
-        UpdateTableFromKind, Value, VisitMut as _, VisitorMut,
+        BinaryOperator, DateTimeField, Delete, Expr, FromTable, Function, FunctionArg,
+        FunctionArgExpr, FunctionArguments, Ident, Interval, Join, JoinConstraint, JoinOperator,
+        LateralView, Merge, Query, Select, SelectItem, SetExpr, Statement, TableFactor,
+        TableWithJoins, Update, UpdateTableFromKind, Value, ValueWithSpan, VisitMut as _,
+        VisitorMut,
     },
     dialect::GenericDialect,
     parser::{Parser, ParserError},
-    tokenizer::{Token, TokenWithSpan, Tokenizer},
+    tokenizer::{Span, Token, TokenWithSpan, Tokenizer},
 };
 
 use super::{
@@ -223,7 +224,23 @@ fn fixed_query(sql: &str) -> Query {
         .try_with_sql(sql)
         .and_then(|mut parser| parser.parse_query())
         .map(|query| *query)
+        .map(|mut query| {
+            let _ = query.visit(&mut Nowhere);
+            query
+        })
         .expect("a query written in this file parses")
+}
+
+/// Takes the places off constants that are in no text.
+struct Nowhere;
+
+impl VisitorMut for Nowhere {
+    type Break = ();
+
+    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<()> {
+        value.span = Span::empty();
+        ControlFlow::Continue(())
+    }
 }
 
 struct Respell;
@@ -301,18 +318,44 @@ fn any_as_in(expr: &Expr) -> Option<Expr> {
 fn date_function(expr: &Expr) -> Option<Expr> {
     let Expr::Function(function) = expr else { return None };
     let (sign, unit) = match function.name.to_string().to_lowercase().as_str() {
-        "add_months" => ("+", "MONTH"),
-        "date_add" => ("+", "DAY"),
-        "date_sub" => ("-", "DAY"),
+        "add_months" => (BinaryOperator::Plus, DateTimeField::Month),
+        "date_add" => (BinaryOperator::Plus, DateTimeField::Day),
+        "date_sub" => (BinaryOperator::Minus, DateTimeField::Day),
         _ => return None,
     };
     let FunctionArguments::List(list) = &function.args else { return None };
-    let [date, FunctionArg::Unnamed(FunctionArgExpr::Expr(count))] = list.args.as_slice() else {
+    let [
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(date)),
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(count)),
+    ] = list.args.as_slice()
+    else {
         return None;
     };
+    // The place says that this constant has a part in the interval.
+    let span = place_of(count);
     let count: i32 = count.to_string().parse().ok()?;
-    let text = format!("({date} {sign} INTERVAL '{count}' {unit})");
-    Parser::new(&GenericDialect {}).try_with_sql(&text).ok()?.parse_expr().ok()
+    let value = Value::SingleQuotedString(count.to_string());
+    let interval = Interval {
+        value: Box::new(Expr::Value(ValueWithSpan { value, span })),
+        leading_field: Some(unit),
+        leading_precision: None,
+        last_field: None,
+        fractional_seconds_precision: None,
+    };
+    Some(Expr::Nested(Box::new(Expr::BinaryOp {
+        left: Box::new(date.clone()),
+        op: sign,
+        right: Box::new(Expr::Interval(interval)),
+    })))
+}
+
+/// Where a number stands, with or without a sign.
+fn place_of(number: &Expr) -> Span {
+    match number {
+        Expr::Value(value) => value.span,
+        Expr::UnaryOp { expr, .. } | Expr::Nested(expr) => place_of(expr),
+        _ => Span::empty(),
+    }
 }
 
 fn respell_joins(joins: &mut [Join]) {
@@ -467,6 +510,17 @@ mod tests {
             Dialect::Spark,
             "SELECT x FROM t LATERAL VIEW explode(xs) v AS x",
             &["SELECT x FROM t, (SELECT '' AS \"x\") AS \"v\""],
+        );
+        // Before a join, and one behind the other.
+        check(
+            Dialect::Spark,
+            "SELECT x FROM t LATERAL VIEW OUTER explode(f(xs)) v AS x LATERAL VIEW posexplode(ys) w \
+             AS p, y JOIN s ON v.x = s.x LATERAL VIEW explode(zs) z",
+            &[
+                "SELECT x FROM t CROSS JOIN (SELECT '' AS x) v CROSS JOIN (SELECT '' AS p, '' AS y) w \
+               JOIN s ON v.x = s.x, (SELECT '' AS \"pos\", '' AS \"col\", '' AS \"key\", \
+               '' AS \"value\") AS \"z\"",
+            ],
         );
     }
 

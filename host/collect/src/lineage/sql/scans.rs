@@ -145,6 +145,9 @@ impl Scans {
             JoinKind::FullOuter | JoinKind::Existence => (false, false),
         };
         let (Some(left), Some(right)) = (left.single(), right.single()) else { return };
+        // A filter on one branch of a union says nothing of what the others give.
+        let left_to_right = left_to_right && !left.several;
+        let right_to_left = right_to_left && !right.several;
         let left = (left.scan, left.column.column.clone());
         let right = (right.scan, right.column.column.clone());
         if left_to_right {

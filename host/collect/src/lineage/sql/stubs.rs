@@ -17,7 +17,6 @@ use super::{
     LineageError, LineageTier,
     context::{Context, KnownTable, Table, marked_table},
     error::redacted,
-    types,
 };
 use crate::{Catalog, ColumnType};
 
@@ -32,7 +31,8 @@ pub(super) struct Planned {
     pub(super) tier: LineageTier,
 }
 
-/// Plans a query; `needed` are columns that tables must have besides those of the catalog.
+/// Plans a query; `needed` are columns that tables must have besides those of the catalog, `guesses`
+/// the types of columns that it misses beyond these, `read` the names of columns that the query reads, where they are known and the plan's columns do not matter.
 ///
 /// Columns whose use tells nothing of their type are text; when the planner refuses that (`abs(x)`),
 /// integers and then floats are tried.
@@ -40,8 +40,14 @@ pub(super) fn plan(
     query: &Query,
     catalog: &dyn Catalog,
     needed: &BTreeMap<String, Vec<(String, Option<ColumnType>)>>,
+    guesses: &BTreeMap<String, ColumnType>,
+    read: Option<&BTreeSet<String>>,
 ) -> Result<Planned, LineageError> {
-    let guesses = types::guess(query);
+    if let Some(read) = read
+        && let Some(planned) = narrow(query, catalog, needed, read)
+    {
+        return Ok(planned);
+    }
     let mut failure = None;
     for fallback in [ColumnType::Text, ColumnType::Integer, ColumnType::Float] {
         let typed =
@@ -50,7 +56,7 @@ pub(super) fn plan(
             .iter()
             .map(|(table, columns)| (table.clone(), columns.iter().map(typed).collect()))
             .collect();
-        match grow(query, catalog, &needed, &guesses, fallback) {
+        match grow(query, catalog, &needed, guesses, fallback) {
             Err(error @ LineageError::Plan { .. }) => failure = failure.or(Some(error)),
             settled => return settled,
         }
@@ -62,6 +68,30 @@ pub(super) fn plan(
     Err(failure.expect("the loop ends without return only after a failure"))
 }
 
+/// Plans a query on the columns that it reads; `None` where it turns out to need others, or the
+/// planner refuses it: columns that nobody names count where all are selected.
+fn narrow(
+    query: &Query,
+    catalog: &dyn Catalog,
+    needed: &BTreeMap<String, Vec<(String, Option<ColumnType>)>>,
+    read: &BTreeSet<String>,
+) -> Option<Planned> {
+    if needed.values().flatten().any(|(_, kind)| kind.is_none()) {
+        return None;
+    }
+    let typed = |(name, kind): &(String, Option<ColumnType>)| Some((name.clone(), (*kind)?));
+    let needed = needed
+        .iter()
+        .map(|(table, columns)| (table.clone(), columns.iter().filter_map(typed).collect()))
+        .collect();
+    let context = Context::new(catalog, &needed, Some(read));
+    let statement = Statement::Query(Box::new(query.clone()));
+    let planner = SqlToRel::new_with_options(&context, options());
+    let plan = planner.sql_statement_to_plan(statement).ok()?;
+    let tier = context.tier(&plan);
+    Some(Planned { plan, tier })
+}
+
 fn grow(
     query: &Query,
     catalog: &dyn Catalog,
@@ -69,19 +99,13 @@ fn grow(
     guesses: &BTreeMap<String, ColumnType>,
     fallback: ColumnType,
 ) -> Result<Planned, LineageError> {
-    let context = Context::new(catalog, needed);
+    let context = Context::new(catalog, needed, None);
     for _ in 0..MAX_GROWTH {
         let statement = Statement::Query(Box::new(query.clone()));
         let planner = SqlToRel::new_with_options(&context, options());
         let error = match planner.sql_statement_to_plan(statement) {
             Ok(plan) => {
-                let tier = if reads_unknown_table(&plan) {
-                    LineageTier::StubSchemas
-                } else if context.stub_functions.get() {
-                    LineageTier::StubFunctions
-                } else {
-                    LineageTier::Resolved
-                };
+                let tier = context.tier(&plan);
                 return Ok(Planned { plan, tier });
             }
             Err(error) => error,
@@ -99,6 +123,19 @@ fn grow(
         tables[index].grown = true;
     }
     Err(LineageError::TooManyStubs { limit: MAX_GROWTH })
+}
+
+impl Context<'_> {
+    /// How well everything in a plan is known.
+    fn tier(&self, plan: &LogicalPlan) -> LineageTier {
+        if reads_unknown_table(plan) {
+            LineageTier::StubSchemas
+        } else if self.stub_functions.get() {
+            LineageTier::StubFunctions
+        } else {
+            LineageTier::Resolved
+        }
+    }
 }
 
 fn reads_unknown_table(plan: &LogicalPlan) -> bool {

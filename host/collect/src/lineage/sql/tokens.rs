@@ -27,6 +27,11 @@ pub(super) fn respelled(tokens: Vec<TokenWithSpan>, dialect: Dialect) -> Vec<Tok
             at = end;
             continue;
         }
+        if let Some((end, view)) = starts.then(|| lateral_view(&tokens, at)).flatten() {
+            out.extend(view.into_iter().map(|token| TokenWithSpan { token, ..tokens[at].clone() }));
+            at = end;
+            continue;
+        }
         if starts && let Some(end) = time_travel(&tokens, at) {
             at = end;
             continue;
@@ -106,6 +111,60 @@ fn star_action(tokens: &[TokenWithSpan], at: usize) -> Option<(usize, Vec<Token>
         return Some((end, row.into()));
     }
     None
+}
+
+/// `LATERAL VIEW explode(xs) t AS x` before a join, where the parser knows it behind all joins only: a
+/// table of computed columns.
+fn lateral_view(tokens: &[TokenWithSpan], at: usize) -> Option<(usize, Vec<Token>)> {
+    const JOINS: [&str; 9] =
+        ["join", "inner", "cross", "left", "right", "full", "semi", "anti", "natural"];
+    if !is_word(tokens, at, "lateral") {
+        return None;
+    }
+    let view = significant(tokens, at + 1).filter(|at| is_word(tokens, *at, "view"))?;
+    let open = (view..tokens.len()).find(|at| tokens[*at].token == Token::LParen)?;
+    let ends_here = |at: usize| {
+        is_word(tokens, at, "lateral") || JOINS.iter().any(|word| is_word(tokens, at, word))
+    };
+    let name_at = |from: usize| {
+        let at = significant(tokens, from).filter(|at| !ends_here(*at))?;
+        matches!(tokens[at].token, Token::Word(_)).then_some(at)
+    };
+    let mut end = end_of_group(tokens, open);
+    let alias = name_at(end).filter(|at| !is_word(tokens, *at, "as"));
+    end = alias.map_or(end, |at| at + 1);
+    if is_word(tokens, end, "as") {
+        end = significant(tokens, end)? + 1;
+    }
+    let mut columns = Vec::new();
+    while let Some(column) = name_at(end) {
+        columns.push(tokens[column].token.clone());
+        end = column + 1;
+        match significant(tokens, end) {
+            Some(comma) if tokens[comma].token == Token::Comma => end = comma + 1,
+            _ => break,
+        }
+    }
+    let is_before_join = JOINS.iter().any(|word| is_word(tokens, end, word));
+    let next = significant(tokens, end)?;
+    if !is_before_join && lateral_view(tokens, next).is_none() {
+        return None;
+    }
+    if columns.is_empty() {
+        columns = ["pos", "col", "key", "value"].map(|name| Token::make_word(name, None)).into();
+    }
+    let mut out = ["CROSS", "JOIN"].map(Token::make_keyword).to_vec();
+    out.extend([Token::LParen, Token::make_keyword("SELECT")]);
+    for (index, column) in columns.into_iter().enumerate() {
+        if index > 0 {
+            out.push(Token::Comma);
+        }
+        out.push(Token::SingleQuotedString(String::new()));
+        out.extend([Token::make_keyword("AS"), column]);
+    }
+    out.push(Token::RParen);
+    out.extend(alias.map(|at| tokens[at].token.clone()));
+    Some((end, out))
 }
 
 fn fold_case(token: &mut TokenWithSpan, dialect: Dialect) {

@@ -8,7 +8,7 @@ use lakebed_model::{
 };
 
 use super::{Row, Unit};
-use crate::lineage::edge;
+use crate::{lineage::edge, source::exclude::Exclusion};
 
 /// One statement as its export tells of it, before its text is read.
 #[derive(Debug, Clone, Default)]
@@ -76,6 +76,16 @@ pub(crate) enum LeftOut {
     Failed,
     /// The answer came from a cache of results.
     Cached,
+}
+
+impl From<Exclusion> for LeftOut {
+    fn from(exclusion: Exclusion) -> Self {
+        match exclusion {
+            Exclusion::Explain => Self::Explained,
+            Exclusion::Metadata => Self::Metadata,
+            Exclusion::Own => Self::Own,
+        }
+    }
 }
 
 impl LeftOut {

@@ -19,7 +19,6 @@ mod source;
 mod stream;
 #[cfg(test)]
 mod tests;
-mod wording;
 
 pub(super) use entry::{Entry, LeftOut, Refusal, Stated, TableFacts, joins_of, only_pair};
 use form::Damage;

@@ -4,14 +4,14 @@ use lakebed_model::{
     FilterUse, JoinUse, ParseReport, QueryRecord, QueryStatus, ScanUse, TableName,
 };
 
-use super::{Entry, LeftOut, Stated, TableFacts, wording};
+use super::{Entry, LeftOut, Stated, TableFacts};
 use crate::{
     Catalog, fingerprint,
     lineage::{
         edge,
         sql::{Dialect, LineageError, LineageReader, SqlLineage, SqlText},
     },
-    source::{Reading, Statement},
+    source::{Reading, Statement, exclude},
 };
 
 /// Reads the entries of one log.
@@ -49,7 +49,8 @@ impl Reader<'_> {
     }
 
     fn read_one(&mut self, entry: Entry, lineage: &mut LineageReader<'_>) {
-        if let Some(left_out) = entry.sql.as_deref().and_then(wording::left_out) {
+        let excluded = entry.sql.as_deref().and_then(exclude::of_text);
+        if let Some(left_out) = excluded.map(LeftOut::from) {
             if left_out == LeftOut::Metadata {
                 // It may end a temporary table or a view, or set up one without reading a table.
                 let _ = self.lineage(&entry, lineage);
@@ -62,7 +63,7 @@ impl Reader<'_> {
         };
         let tables = || known.scans.iter().filter_map(|scan| scan.table.as_ref());
         if tables().next().is_some()
-            && tables().all(|table| wording::is_about_engine(table.as_str()))
+            && tables().all(|table| exclude::is_about_engine(table.as_str()))
         {
             return LeftOut::Metadata.count(self.report);
         }

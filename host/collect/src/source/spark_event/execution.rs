@@ -10,7 +10,7 @@ use crate::{
         spark_plan::{self, PlanLineage, PlanScan, Whole},
         sql,
     },
-    source::{Reading, Statement},
+    source::{Reading, Statement, exclude},
 };
 
 use super::event::LoggedPlan;
@@ -256,7 +256,7 @@ fn mark_inferred(record: &mut QueryRecord) {
 fn looks_like_sql(description: &str) -> bool {
     const VERBS: [&str; 9] =
         ["SELECT", "WITH", "INSERT", "MERGE", "UPDATE", "DELETE", "CREATE", "REPLACE", "FROM"];
-    let text = description.trim_start_matches(|c: char| c.is_whitespace() || c == '(');
+    let (text, _) = exclude::without_comments(description);
     let verb = text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     VERBS.iter().any(|known| verb.eq_ignore_ascii_case(known)) && text.len() > verb.len()
 }
@@ -275,6 +275,9 @@ mod tests {
         check("SELECT count(*) FROM t", true);
         check("  with x as (select 1) select * from x", true);
         check("(SELECT 1)", true);
+        check("/* job 7 */ -- daily\n( SELECT 1 FROM t )", true);
+        check("-- SELECT 1 FROM t", false);
+        check("/* SELECT 1 */ collect at report.py:23", false);
         check("collect at report.py:23", false);
         check("createOrReplaceTempView at <unknown>:0", false);
         check("query72", false);

@@ -442,6 +442,8 @@ fn exclusion(execution: &Execution, work: &Work) -> Option<Exclusion> {
     if about_tables {
         return Some(Exclusion::Metadata);
     }
-    let of_text = exclude::of_text(&execution.description);
+    // A single word is a name rather than a statement.
+    let is_name = !execution.description.trim().contains(char::is_whitespace);
+    let of_text = exclude::of_text(&execution.description).filter(|_| !is_name);
     of_text.filter(|found| *found == Exclusion::Own || work.scans.is_empty())
 }

@@ -140,11 +140,15 @@ impl<'q> Walk<'q, '_> {
         match factor {
             TableFactor::Table { name, alias, args, .. } => {
                 let parts = keys(name);
+                // `IDENTIFIER($name)` and files on a stage: no table whose name the text has.
+                let is_named = name.0.iter().all(|part| part.as_ident().is_some())
+                    && !parts[0].starts_with('@');
                 match args {
                     Some(arguments) => {
                         self.arguments(&arguments.args);
                         self.add_function(parts, alias.as_ref());
                     }
+                    None if !is_named => self.add_function(parts, alias.as_ref()),
                     None => self.add_table(parts, alias.as_ref()),
                 }
             }
@@ -281,7 +285,14 @@ impl<'q> Walk<'q, '_> {
         }
         let name = table_text(parts.iter().map(String::as_str));
         let columns = self.catalog.columns(&name.to_lowercase()).map(|columns| {
-            columns.into_iter().map(|(column, kind)| (column.to_lowercase(), kind)).collect()
+            let mut columns = columns;
+            for (column, _) in &mut columns {
+                if column.chars().any(char::is_uppercase) {
+                    *column = column.to_lowercase();
+                }
+            }
+            columns.retain(|(column, _)| self.survey.may_read(column));
+            columns
         });
         let (scan, origins) = self.scans.add(&name, columns);
         match origins {

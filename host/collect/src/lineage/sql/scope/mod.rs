@@ -21,6 +21,7 @@ mod predicate;
 mod relation;
 mod resolve;
 mod select;
+mod survey;
 mod value;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,8 +34,9 @@ use lakebed_model::{JoinUse, ScanUse};
 
 pub(super) use hint::Hints;
 pub(super) use name::{table_text, text_of};
+pub(super) use survey::Survey;
 
-use super::{ComputedKey, Dialect, scans::Scans, types};
+use super::{ComputedKey, Dialect, scans::Scans};
 use crate::{Catalog, ColumnType, lineage::predicate::Predicate};
 use relation::{Env, Frame};
 
@@ -65,15 +67,22 @@ pub(super) struct Walked {
     pub(super) cut: bool,
 }
 
+impl Walked {
+    /// The names of all columns that are read, of whichever table.
+    pub(super) fn columns_read(&self) -> BTreeSet<String> {
+        self.scans.iter().flat_map(|scan| scan.columns.iter().cloned()).collect()
+    }
+}
+
 /// Walks a query.
 pub(super) fn walk(
     query: &Query,
     dialect: Dialect,
     catalog: &dyn Catalog,
     hints: &Hints,
+    survey: &Survey,
 ) -> Walked {
-    let guesses = types::guess(query);
-    let first = Walk::run(query, dialect, catalog, hints, &guesses, BTreeMap::new());
+    let first = Walk::run(query, dialect, catalog, hints, survey, BTreeMap::new());
     if first.unresolved.is_empty() {
         return first;
     }
@@ -85,7 +94,7 @@ pub(super) fn walk(
             (table.clone(), columns.iter().map(|(column, _)| column.clone()).collect())
         })
         .collect();
-    Walk::run(query, dialect, catalog, hints, &guesses, known)
+    Walk::run(query, dialect, catalog, hints, survey, known)
 }
 
 /// The state of a walk over a query that lives for `'q`.
@@ -93,7 +102,7 @@ struct Walk<'q, 'c> {
     dialect: Dialect,
     catalog: &'c dyn Catalog,
     hints: &'c Hints,
-    guesses: &'c BTreeMap<String, ColumnType>,
+    survey: &'c Survey,
     /// Columns that tables were found to have elsewhere in the statement.
     mentioned: BTreeMap<String, BTreeSet<String>>,
     scans: Scans,
@@ -126,14 +135,14 @@ impl<'q, 'c> Walk<'q, 'c> {
         dialect: Dialect,
         catalog: &'c dyn Catalog,
         hints: &'c Hints,
-        guesses: &'c BTreeMap<String, ColumnType>,
+        survey: &'c Survey,
         mentioned: BTreeMap<String, BTreeSet<String>>,
     ) -> Walked {
         let mut walk = Self {
             dialect,
             catalog,
             hints,
-            guesses,
+            survey,
             mentioned,
             scans: Scans::default(),
             joins: Vec::new(),

@@ -248,7 +248,7 @@ impl<'q> Walk<'q, '_> {
 
     /// Adds a column to a table that has to have it.
     pub(super) fn grow(&mut self, scan: usize, name: &str) -> Origin {
-        let kind = self.guesses.get(&name.to_lowercase()).copied();
+        let kind = self.survey.guesses.get(&name.to_lowercase()).copied();
         self.scans.grow(scan, name, kind)
     }
 }

@@ -394,3 +394,36 @@ fn an_unknown_dialect_is_refused_with_the_known_ones() {
          mariadb, hive"
     );
 }
+
+#[test]
+fn a_filter_on_one_branch_of_a_union_is_not_inferred_for_what_it_joins() {
+    for sql in [
+        "SELECT 1 FROM (SELECT id FROM a WHERE id = 1 UNION ALL SELECT id FROM a) u \
+         JOIN d ON u.id = d.id",
+        "WITH RECURSIVE u AS (SELECT id, up FROM a WHERE id = 1 UNION ALL \
+         SELECT b.id, b.up FROM a b JOIN u ON b.id = u.up) SELECT 1 FROM u JOIN d ON u.id = d.id",
+    ] {
+        let schema = tables(&["a(id,up)", "d(id)"]);
+        let found = lineage(sql, Dialect::Postgres, &schema).unwrap();
+        let filtered: Vec<&str> = found
+            .scans
+            .iter()
+            .filter(|scan| !scan.filters.is_empty())
+            .filter_map(|scan| scan.table.as_ref().map(lakebed_model::TableName::as_str))
+            .collect();
+        assert_eq!(filtered, ["a"], "{sql}");
+    }
+}
+
+#[test]
+fn a_table_whose_name_is_not_in_the_text_is_none() {
+    for sql in [
+        "SELECT 1 FROM a JOIN IDENTIFIER($t) b ON a.k = b.k",
+        "SELECT 1 FROM @stage/x.csv s JOIN a ON s.$1 = a.k",
+    ] {
+        let found = lineage(sql, Dialect::Snowflake, &EmptyCatalog).unwrap();
+        assert!(found.joins.is_empty(), "{sql} {:?}", found.joins);
+        let tables: Vec<_> = found.scans.iter().filter_map(|scan| scan.table.as_ref()).collect();
+        assert_eq!(tables, [&lakebed_model::TableName::new("a")], "{sql}");
+    }
+}

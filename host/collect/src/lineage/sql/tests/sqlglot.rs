@@ -46,7 +46,9 @@ fn walked(sql: &str, catalog: &dyn Catalog) -> Pairs {
     let statement = rewrite::parse(sql, Dialect::DuckDb).unwrap().remove(0);
     let mut query = rewrite::query_of(statement).unwrap();
     rewrite::respell(&mut query);
-    pairs(&scope::walk(&query, Dialect::DuckDb, catalog, &scope::Hints::default()).joins)
+    let survey = scope::Survey::of(&query);
+    let hints = scope::Hints::default();
+    pairs(&scope::walk(&query, Dialect::DuckDb, catalog, &hints, &survey).joins)
 }
 
 /// Differences as lines; `explained` has those that are known, with the reader they are of.

@@ -141,7 +141,9 @@ fn the_planner_and_the_scopes_agree() {
             rewrite::parse(sql, Dialect::Spark).unwrap().into_iter().find_map(rewrite::query_of);
         let query = query.as_mut().unwrap();
         rewrite::respell(query);
-        let walked = scope::walk(query, Dialect::Spark, &schema, &scope::Hints::default());
+        let survey = scope::Survey::of(query);
+        let hints = scope::Hints::default();
+        let walked = scope::walk(query, Dialect::Spark, &schema, &hints, &survey);
         assert_eq!(edges_of(&planned.joins), edges_of(&walked.joins), "{sql}");
         let filters = |scans: &[lakebed_model::ScanUse]| {
             let mut filters: Vec<String> = scans

@@ -10,7 +10,7 @@ use super::{Dialect, LineageTier, Tables, edges_of, lineage};
 use crate::{ColumnType, EmptyCatalog, lineage::sql::SqlLineage};
 
 /// Texts by query number.
-type Texts = BTreeMap<u64, String>;
+pub(super) type Texts = BTreeMap<u64, String>;
 
 /// Reads the file of texts, or says that the test is skipped.
 #[expect(clippy::disallowed_methods, reason = "a test has no configuration file")]
@@ -61,7 +61,7 @@ fn tpch() -> Tables {
 }
 
 /// The typed texts of TPC-H.
-fn tpch_texts() -> Texts {
+pub(super) fn tpch_texts() -> Texts {
     let text = include_str!("tpch22.sql");
     text.split("-- q")
         .skip(1)
