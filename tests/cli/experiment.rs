@@ -1,8 +1,60 @@
 //! `lakebed experiment`.
 
-use std::fs;
+use std::{collections::BTreeMap, fs};
 
 use crate::support::lakebed;
+
+/// Runs a small form of an experiment and returns its figures; it must write a table and a plot.
+#[track_caller]
+fn figures(name: &str) -> BTreeMap<String, f64> {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--json", "experiment", name, "--quick", "--out", "found"];
+    let view = lakebed(folder.path(), &arguments).json();
+    assert_eq!(view["quick"], true);
+    let found = folder.path().join("found");
+    assert!(fs::read_to_string(found.join(format!("{name}.md"))).unwrap().contains("| --- |"));
+    let is_plot = |file: &fs::DirEntry| file.file_name().to_string_lossy().ends_with(".svg");
+    assert!(fs::read_dir(&found).unwrap().flatten().any(|file| is_plot(&file)));
+    let figures = view["figures"].as_object().unwrap();
+    figures.iter().map(|(name, value)| (name.clone(), value.as_f64().unwrap())).collect()
+}
+
+#[test]
+fn plans_skip_more_than_the_paper_in_every_window() {
+    let found = figures("windows");
+    for (window, least) in [("w1", 0.60), ("w3", 0.56), ("w5", 0.59)] {
+        let skipping = found[&format!("{window}_skipping")];
+        assert!(skipping >= least, "{window}: {found:?}");
+        assert!(skipping > found[&format!("{window}_skipping_ajlo")] + 0.05, "{window}: {found:?}");
+        assert!(found[&format!("bytes_ratio_{window}")] <= 0.45, "{window}: {found:?}");
+        assert!(found[&format!("{window}_skipping_before")] < 0.1, "{window}: {found:?}");
+    }
+}
+
+#[test]
+fn predicted_files_are_near_those_read() {
+    let found = figures("simulation");
+    assert!(found["points"] > 100.0, "{found:?}");
+    assert!(found["error_mean"] <= 0.02 && found["error_p95"] <= 0.07, "{found:?}");
+    assert!(found["coverage_same"] >= 0.9 && found["coverage_fresh"] >= 0.8, "{found:?}");
+}
+
+#[test]
+fn a_layout_by_joins_and_dates_reads_less_than_either() {
+    let found = figures("ajlo");
+    assert!(found["bytes_vs_b0n"] <= 0.8 && found["bytes_vs_b0s"] <= 0.4, "{found:?}");
+    assert!(found["bytes_vs_ajlo"] <= 0.8, "{found:?}");
+    assert!(found["q01_q07_bytes_vs_b2"] <= -0.5, "{found:?}");
+    assert!(found["skipping"] > found["ajlo_skipping"] + 0.1, "{found:?}");
+    assert!(found["ajlo_skipping"] > found["b0s_skipping"] + 0.3, "{found:?}");
+}
+
+#[test]
+fn tpc_h_reads_no_more_bytes_after_its_plan() {
+    let found = figures("tpch22");
+    assert!(found["bytes_vs_unorganized"] <= 0.9, "{found:?}");
+    assert!(found["worst_query_time_ratio"] > 0.0 && found["time_ratio"] > 0.0, "{found:?}");
+}
 
 #[test]
 fn an_experiment_measures_and_writes_what_it_found() {

@@ -11,7 +11,6 @@
 
 use std::collections::BTreeMap;
 
-use lakebed_collect::CollectOptions;
 use lakebed_model::{Bytes, TableName, Workload};
 use lakebed_plan::Layout;
 
@@ -22,14 +21,14 @@ use super::{
     plot::{Plot, Series, Shape},
     replay::Replayed,
     report::{markdown_table, shown},
-    templates::{TEN, as_log, window},
+    templates::{TEN, window},
     tpch::RowOrder,
     windows::{dates, paper_plan},
 };
 use crate::error::Error;
 
 const SCALE_FACTOR: f64 = 1.0;
-const QUICK_SCALE_FACTOR: f64 = 0.05;
+const QUICK_SCALE_FACTOR: f64 = 0.02;
 const RUNS: usize = 5;
 /// Draws of the ten templates that are planned from.
 const HISTORY: usize = 20;
@@ -134,19 +133,8 @@ async fn draw(
 ) -> Result<Statements, Error> {
     let drawn: Vec<(usize, String)> =
         (0..draws).flat_map(|_| window(&TEN, scale_factor, dice)).collect();
-    let path = lake.folder().join(format!("{name}.jsonl"));
-    let text = as_log(drawn.iter().map(|(_, sql)| sql.as_str()));
-    std::fs::write(&path, text).map_err(|source| Error::File {
-        action: "write",
-        path: path.clone(),
-        source,
-    })?;
-    let workload = lake.pipeline.collect(&[path], &CollectOptions::default()).await?;
-    if workload.records.len() != drawn.len() {
-        return Err(Error::Mismatch {
-            what: format!("{} of {} statements read", workload.records.len(), drawn.len()),
-        });
-    }
+    let texts: Vec<&str> = drawn.iter().map(|(_, sql)| sql.as_str()).collect();
+    let workload = lake.collect(name, &texts).await?;
     Ok(Statements { templates: drawn.into_iter().map(|(number, _)| number).collect(), workload })
 }
 

@@ -4,6 +4,7 @@
 
 use std::{fs, path::Path};
 
+use lakebed_collect::CollectOptions;
 use lakebed_graph::JoinGraph;
 use lakebed_lake::ScanCost;
 use lakebed_layout::{Lake, alter_layout, optimize};
@@ -12,7 +13,10 @@ use lakebed_plan::{Layout, LayoutPlan};
 use tempfile::TempDir;
 
 use super::{
+    dice::Dice,
     replay::{Replayed, now, ratio, replay, skipping_rate},
+    shipped::ShippedLog,
+    templates::{Weights, as_log, window},
     tpch::{RowOrder, write_tables_in},
 };
 use crate::{
@@ -88,6 +92,41 @@ impl OwnLake {
             sum = Rewriting { bytes: sum.bytes + one.bytes, seconds: sum.seconds + one.seconds };
         }
         Ok(sum)
+    }
+
+    /// Collects statements as a log that holds their texts.
+    pub(super) async fn collect(&self, name: &str, texts: &[&str]) -> Result<Workload, Error> {
+        let path = self.folder().join(format!("{name}.jsonl"));
+        let log = as_log(texts.iter().copied());
+        let fail = |source| Error::File { action: "write", path: path.clone(), source };
+        fs::write(&path, log).map_err(fail)?;
+        let workload = self.pipeline.collect(&[path], &CollectOptions::default()).await?;
+        if workload.records.len() != texts.len() {
+            let found = workload.records.len();
+            return Err(Error::Mismatch {
+                what: format!("{name}: {found} of {} statements read", texts.len()),
+            });
+        }
+        Ok(workload)
+    }
+
+    /// Draws a window of the orders workload and collects it.
+    pub(super) async fn drawn(
+        &self,
+        name: &str,
+        weights: &Weights,
+        scale_factor: f64,
+        dice: &mut Dice,
+    ) -> Result<Workload, Error> {
+        let drawn = window(weights, scale_factor, dice);
+        let texts: Vec<&str> = drawn.iter().map(|(_, sql)| sql.as_str()).collect();
+        self.collect(name, &texts).await
+    }
+
+    /// Collects a log that is shipped.
+    pub(super) async fn shipped(&self, log: &ShippedLog) -> Result<Workload, Error> {
+        let path = log.unpack(&self.folder().join("logs"))?;
+        self.pipeline.collect(&[path], &CollectOptions::default()).await
     }
 
     /// Plans layouts for a workload, with the defaults.

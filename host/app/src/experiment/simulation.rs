@@ -13,7 +13,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lakebed_collect::CollectOptions;
 use lakebed_model::{TableName, Workload};
 use lakebed_plan::{
     Layout, LoggedScan, TableEvidence,
@@ -29,12 +28,13 @@ use super::{
     replay::ratio,
     report::{markdown_table, shown},
     shipped::{W1, W3, W5},
-    templates::{DATES, ORDER_KEYS, PART_KEYS, as_log, window},
+    templates::{DATES, ORDER_KEYS, PART_KEYS},
     tpch::RowOrder,
 };
 use crate::error::Error;
 
 const SCALE_FACTOR: f64 = 0.1;
+const QUICK_SCALE_FACTOR: f64 = 0.02;
 /// Fresh windows drawn per logged one.
 const FRESH: usize = 3;
 /// Random layouts of each kind.
@@ -99,7 +99,8 @@ struct Found {
 }
 
 async fn measure(settings: ExperimentSettings) -> Result<ExperimentReport, Error> {
-    let base = Box::pin(OwnLake::tpch(SCALE_FACTOR, RowOrder::Shuffled(settings.seed))).await?;
+    let order = RowOrder::Shuffled(settings.seed);
+    let base = Box::pin(OwnLake::tpch(scale_factor(settings), order)).await?;
     let asked = Box::pin(questions(&base, settings)).await?;
     let evidence = Box::pin(evidence(&base, &asked)).await?;
     let mut found = Found::default();
@@ -117,33 +118,30 @@ async fn measure(settings: ExperimentSettings) -> Result<ExperimentReport, Error
 
 /// Collects the logged windows and draws fresh ones, and runs them on the tables as written.
 async fn questions(base: &OwnLake, settings: ExperimentSettings) -> Result<Vec<Asked>, Error> {
-    let folder = base.folder().join("logs");
     let mut dice = Dice::new(settings.seed);
-    let mut logs = Vec::new();
     let kinds = [(W1, ORDER_KEYS), (W3, PART_KEYS), (W5, DATES)];
     let kinds = if settings.quick { &kinds[1..2] } else { &kinds[..] };
-    for (like, (log, _)) in kinds.iter().enumerate() {
-        logs.push((log.unpack(&folder)?, like, false));
-    }
     let fresh = if settings.quick { 1 } else { FRESH };
+    let mut asked = Vec::new();
     for (like, (log, weights)) in kinds.iter().enumerate() {
-        for number in 0..fresh {
-            let path = folder.join(format!("{}-fresh-{number}.jsonl", log.window));
-            let drawn = window(weights, SCALE_FACTOR, &mut dice);
-            let text = as_log(drawn.iter().map(|(_, sql)| sql.as_str()));
-            let fail = |source| Error::File { action: "write", path: path.clone(), source };
-            std::fs::write(&path, text).map_err(fail)?;
-            logs.push((path, like, true));
+        for number in 0..=fresh {
+            let is_fresh = number > 0;
+            let workload = if is_fresh || settings.quick {
+                let name = format!("{}-{number}", log.window);
+                base.drawn(&name, weights, scale_factor(settings), &mut dice).await?
+            } else {
+                base.shipped(log).await?
+            };
+            let scans = logged_scans(&workload);
+            let before = base.run(&workload, "before").await?;
+            asked.push(Asked { workload, scans, before, like, is_fresh });
         }
     }
-    let mut asked = Vec::new();
-    for (path, like, is_fresh) in logs {
-        let workload = base.pipeline.collect(&[path], &CollectOptions::default()).await?;
-        let scans = logged_scans(&workload);
-        let before = base.run(&workload, "before").await?;
-        asked.push(Asked { workload, scans, before, like, is_fresh });
-    }
     Ok(asked)
+}
+
+const fn scale_factor(settings: ExperimentSettings) -> f64 {
+    if settings.quick { QUICK_SCALE_FACTOR } else { SCALE_FACTOR }
 }
 
 /// Samples the tables once, for the columns that any logged statement names.
@@ -315,7 +313,9 @@ fn report(found: &Found, settings: ExperimentSettings) -> ExperimentReport {
         found.fresh.len()
     ));
     if settings.quick {
-        report.notes.push("--quick: one window, fewer layouts".to_owned());
+        report
+            .notes
+            .push("--quick: scale factor 0.02, one window, drawn, and fewer layouts".to_owned());
     }
     report.sections.push(format!("## By kind of layout\n\n{}", by_kind(found)));
     report.sections.push(format!("## The worst\n\n{}", worst(found)));

@@ -332,4 +332,6 @@ fn rank(count: usize) -> u32 {
 }
 
 #[cfg(test)]
+mod accuracy_tests;
+#[cfg(test)]
 mod tests;

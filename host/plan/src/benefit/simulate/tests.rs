@@ -8,7 +8,7 @@ use crate::{
     ranges::ColumnRange,
 };
 
-type Column = Vec<Option<Literal>>;
+pub(super) type Column = Vec<Option<Literal>>;
 
 fn integers(values: impl IntoIterator<Item = i64>) -> Column {
     values.into_iter().map(|value| Some(Literal::Integer(value))).collect()
@@ -23,7 +23,7 @@ fn shuffled(count: i64, seed: u64) -> Column {
     integers(values)
 }
 
-fn evidence(target_files: u64, columns: &[(&str, Column)]) -> TableEvidence {
+pub(super) fn evidence(target_files: u64, columns: &[(&str, Column)]) -> TableEvidence {
     TableEvidence {
         table: TableName::new("t"),
         version: 0,
