@@ -33,7 +33,8 @@ use super::{
 
 /// A parsed statement whose constants can be exchanged.
 pub(super) struct Mold {
-    query: Query,
+    /// `None` only while it is dropped.
+    query: Option<Query>,
     pub(super) hints: Hints,
     pub(super) depth: Depth,
     pub(super) survey: Survey,
@@ -117,7 +118,7 @@ impl Mold {
         }
         holes.sort_unstable();
         let survey = Survey::of(&query);
-        Some(Self { query, hints, depth, survey, uses, holes })
+        Some(Self { query: Some(query), hints, depth, survey, uses, holes })
     }
 
     /// Tells whether the constants that have to be the same are; if so, gives which of those that are
@@ -145,12 +146,22 @@ impl Mold {
     /// Fills the holes with other constants.
     pub(super) fn fill(&mut self, constants: &[Constant<'_>]) {
         let mut fill = Fill { holes: &self.holes, constants };
-        let _ = VisitMut::visit(&mut self.query, &mut fill);
+        if let Some(query) = &mut self.query {
+            let _ = VisitMut::visit(query, &mut fill);
+        }
     }
 
     /// The statement with what its holes were last filled with.
     pub(super) const fn query(&self) -> &Query {
-        &self.query
+        self.query.as_ref().expect("the query is taken when the mold is dropped")
+    }
+}
+
+/// A tree is dropped level by level, on a stack as large as it was read on.
+impl Drop for Mold {
+    fn drop(&mut self) {
+        let query = self.query.take();
+        self.depth.with_stack(|| drop(query));
     }
 }
 

@@ -137,6 +137,26 @@ fn lists_of_other_lengths_and_chains_are_read_anew() {
     check(&texts, Dialect::DuckDb, repeated);
 }
 
+/// The trees that a reader keeps are dropped with it, by whatever thread.
+#[test]
+fn deep_statements_are_remembered_and_forgotten_on_small_stacks() {
+    let sum = |first: usize| {
+        let terms: Vec<String> =
+            (0..2_000).map(|n| format!("o_orderkey + {}", first + n)).collect();
+        format!("SELECT 1 FROM orders WHERE o_custkey < {}", terms.join(" - "))
+    };
+    let read = move || {
+        let catalog = tpch();
+        let mut reader = LineageReader::new(&catalog);
+        for first in 1..4 {
+            reader.read(&text(&sum(first))).unwrap();
+        }
+        reader.counts()
+    };
+    let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(read).unwrap();
+    assert_eq!(thread.join().unwrap(), ReaderCounts { planned: 2, repeated: 1, same: 0 });
+}
+
 #[test]
 fn a_name_that_became_a_view_is_read_as_one() {
     let texts = [
