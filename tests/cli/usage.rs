@@ -3,12 +3,13 @@
 use crate::support::{command_line, lakebed, lakebed_with, project};
 
 /// Verbs of the contract; one that does not work yet is absent, not a stub.
-const VERBS: [&str; 11] = [
+const VERBS: [&str; 12] = [
     "demo",
     "collect",
     "graph",
     "plan",
     "apply",
+    "watch",
     "drift",
     "explain",
     "sql",
