@@ -7,6 +7,7 @@ mod history;
 mod own_history;
 mod plan;
 mod privacy;
+mod readings;
 mod records;
 mod watch;
 

@@ -36,9 +36,9 @@ use crate::error::Error;
 const SCALE_FACTOR: f64 = 0.1;
 const QUICK_SCALE_FACTOR: f64 = 0.02;
 /// Fresh windows drawn per logged one.
-const FRESH: usize = 3;
+const FRESH: usize = 1;
 /// Random layouts of each kind.
-const RANDOM: usize = 3;
+const RANDOM: usize = 2;
 
 /// The experiment.
 #[derive(Debug, Clone, Copy)]
@@ -210,7 +210,7 @@ async fn trials(
         ],
     ));
     let mut dice = Dice::new(settings.seed.wrapping_add(1));
-    for _ in 0..if settings.quick { 1 } else { RANDOM } {
+    for _ in 0..if settings.quick { 0 } else { RANDOM } {
         for kind in ["Hilbert", "cuts"] {
             let layouts = evidence
                 .iter()
