@@ -25,7 +25,7 @@ const QUESTIONS: &str = include_str!("tpch22.sql");
 const SCALE_FACTOR: f64 = 1.0;
 const QUICK_SCALE_FACTOR: f64 = 0.02;
 const RUNS: usize = 5;
-const QUICK_RUNS: usize = 1;
+const QUICK_RUNS: usize = 3;
 
 /// The experiment.
 #[derive(Debug, Clone, Copy)]
