@@ -13,7 +13,6 @@ impl SplitMix64 {
     }
 
     /// Draws 64 bits.
-    #[expect(clippy::should_implement_trait, reason = "the sequence has no end, an iterator may")]
     pub const fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;

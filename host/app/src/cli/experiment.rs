@@ -30,6 +30,7 @@ pub(super) struct Arguments {
     out: Option<PathBuf>,
 }
 
+#[expect(clippy::future_not_send, reason = "an experiment is awaited where it was started")]
 pub(super) async fn run(arguments: Arguments, output: &mut Output) -> Result<(), Error> {
     let experiment = find(&arguments.name)?;
     let settings = ExperimentSettings { quick: arguments.quick, seed: arguments.seed };

@@ -137,6 +137,7 @@ fn failed(error: &Error, json: bool) -> ExitCode {
     ExitCode::from(error.remedy().0.exit_code())
 }
 
+#[expect(clippy::future_not_send, reason = "an experiment is awaited where it was started")]
 async fn run(cli: Cli) -> Result<(), Error> {
     let Cli { global, verb } = cli;
     let mut output = Output::new(global.json);

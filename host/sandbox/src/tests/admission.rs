@@ -32,6 +32,7 @@ fn every_shipped_guest_is_admitted_and_says_who_it_is() {
     aggregator sum@0.1.0
     cost-model npv@0.1.0
     drift-meter ajlo@0.1.0
+    drift-meter weighted@0.1.0
     row-filter age-off@0.1.0
     scorer ajlo-jis@0.1.0
     scorer bytes-saved@0.1.0

@@ -255,8 +255,8 @@ mod tests {
     #[derive(Debug, Clone)]
     enum Tree {
         Token(String),
-        Both(Vec<Tree>),
-        Either(Vec<Tree>),
+        Both(Vec<Self>),
+        Either(Vec<Self>),
     }
 
     impl Tree {
