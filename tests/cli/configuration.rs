@@ -26,7 +26,7 @@ fn broken_toml_is_refused_with_its_place() {
 fn unknown_key_is_refused_with_its_place_and_the_nearest_key() {
     insta::assert_snapshot!(refused("[plan]\nhorizon_windows = 4\nrewrite_buget = \"1GiB\"\n"), @r"
     exit code 2
-    error: failed to read configuration `lakebed.toml` at line 3, column 1: unknown field `rewrite_buget`, expected one of `rewrite_budget`, `storage_budget`, `horizon_windows`, `discount_rate`, `search`
+    error: failed to read configuration `lakebed.toml` at line 3, column 1: unknown field `rewrite_buget`, expected one of `rewrite_budget`, `storage_budget`, `horizon_windows`, `discount_rate`, `search`, `protect`
     help: did you mean `rewrite_budget`?
     ");
 }
