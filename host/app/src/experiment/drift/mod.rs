@@ -1,13 +1,13 @@
 //! When to move: what each rule says of windows whose changes are declared, and what it costs.
 //!
 //! 1. TPC-H tables are generated in shuffled order, and six windows of statements are drawn for each
-//!    seed ([`windows`]); the statements are read as a log of SQL text is.
+//!    seed (`windows`); the statements are read as a log of SQL text is.
 //! 2. Layouts: the tables as they are, and the planner's own plan for each of the three mixes, made
 //!    from draws that are in no window.
 //! 3. What every statement reads under every layout: exact from the files' statistics for the tables
 //!    as they are, simulated on samples of the tables' rows for the plans. A move costs the bytes of
 //!    the tables that are rewritten.
-//! 4. Each rule goes through the windows ([`policy`]), and is held against the cheapest course for
+//! 4. Each rule goes through the windows (`policy`), and is held against the cheapest course for
 //!    someone who knows all windows beforehand.
 
 mod policy;
