@@ -104,6 +104,7 @@ pub async fn compact(
         let mut plain = rewrite_task(lake, &snapshot, snapshot.files.iter(), target, options.now);
         // Fewer rows come out than go in: the files are as small as they turn out.
         plain.tags.remove(sizing::PLANNED_BYTES);
+        plain.tags.remove(sizing::LAYER_BYTES);
         let rewrite = RewriteTask {
             data_change: true,
             iterators: Some(IteratorTask::new(

@@ -25,6 +25,7 @@ mod executor;
 pub mod interval;
 mod iterators;
 mod lake;
+mod layer;
 pub mod log_files;
 mod moves;
 mod optimize;

@@ -20,7 +20,7 @@ use crate::{
     action::AddFile,
     commit::{commit_replacement, discard_output},
     conflict::Scope,
-    moves, select,
+    layer, moves, select,
     task::{self, rewrite_task},
     zcube,
 };
@@ -184,8 +184,14 @@ async fn rewrite_bin(
     options: &OptimizeOptions,
 ) -> Result<Option<(String, BinReport)>, LayoutError> {
     let started_ms = lake.monotonic_ms();
-    let files = bin.files.iter().map(|(file, _)| file);
-    let mut rewrite = rewrite_task(lake, snapshot, files, work.target, options.now);
+    let inputs: Vec<&AddFile> = bin.files.iter().map(|(file, _)| file).collect();
+    let target = match work.purpose {
+        Purpose::Layout if !options.full && options.settings.strategy_incremental => {
+            layer::target(snapshot, &inputs, work.target)
+        }
+        _ => work.target,
+    };
+    let mut rewrite = rewrite_task(lake, snapshot, inputs.iter().copied(), target, options.now);
     match work.purpose {
         Purpose::Merge => task::leave_unclustered(&mut rewrite),
         Purpose::Layout => {
@@ -193,7 +199,7 @@ async fn rewrite_bin(
                 rewrite.tags.insert(zcube::ZCUBE_ID.to_owned(), cube.clone());
             }
             if !rewrite.order.keys().is_empty() {
-                let left = moves::left_after(bin.files.iter().map(|(file, _)| file));
+                let left = moves::left_after(inputs.iter().copied());
                 rewrite.tags.insert(moves::TAG.to_owned(), left.to_string());
             }
         }
@@ -208,7 +214,6 @@ async fn rewrite_bin(
             rows_out: output.rows_out,
         });
     }
-    let inputs: Vec<&AddFile> = bin.files.iter().map(|(file, _)| file).collect();
     let info = optimize_info(snapshot, &inputs, &output, options, work.purpose);
     let bytes_out = output.adds.iter().map(|add| Bytes(add.size)).sum();
     let files_out = count(output.adds.len());

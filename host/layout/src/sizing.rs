@@ -10,6 +10,8 @@ use crate::{TableSnapshot, action::AddFile};
 
 /// Tag with the bytes a file was planned with: those of its inputs, divided by the files made.
 pub(crate) const PLANNED_BYTES: &str = "LAKEBED_PLANNED_BYTES";
+/// Tag with the bytes that all files of a rewrite together were planned with.
+pub(crate) const LAYER_BYTES: &str = "LAKEBED_LAYER_BYTES";
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -89,6 +91,11 @@ pub(crate) fn live_bytes(file: &AddFile) -> u64 {
 pub(crate) fn counted_bytes(file: &AddFile) -> u64 {
     let planned = file.tag(PLANNED_BYTES).and_then(|text| text.parse().ok());
     planned.unwrap_or_else(|| live_bytes(file))
+}
+
+/// Returns the size of what the file's rewrite made in all, where its tag tells.
+pub(crate) fn layer_bytes(file: &AddFile) -> Option<u64> {
+    file.tag(LAYER_BYTES)?.parse().ok()
 }
 
 #[cfg(test)]

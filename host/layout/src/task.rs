@@ -47,6 +47,7 @@ pub(crate) fn rewrite_task<'f>(
     tags.insert(zcube::REWRITE.to_owned(), file_prefix.clone());
     tags.extend(snapshot.cuts().map(|cuts| (cuts::TAG.to_owned(), cuts.tag())));
     tags.insert(sizing::PLANNED_BYTES.to_owned(), bytes.div_ceil(target_files).to_string());
+    tags.insert(sizing::LAYER_BYTES.to_owned(), bytes.to_string());
     RewriteTask {
         table: snapshot.table.to_string(),
         location: snapshot.location.clone(),

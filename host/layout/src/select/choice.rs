@@ -11,16 +11,18 @@ use crate::{
     bounds::RangeReader,
     moves,
     overlap::{self, Candidate, OverlapPolicy},
-    sizing::{counted_bytes, live_bytes},
+    sizing::{counted_bytes, layer_bytes, live_bytes},
     zcube::{self, Membership},
 };
 
 /// A file of this many times the target size is rewritten by FULL. delta-spark merges a cube into
 /// files of its own setting (1 GiB), whatever `delta.targetFileSize` says.
 const OVERSIZED: u64 = 2;
-/// So many small files of like size are merged, new ones included: each byte is moved once per power
-/// of this number that lies between a portion of new data and a healthy file.
+/// So many small files of like size are merged, new ones included, once they make a layer that is not
+/// small; each byte is then moved once before it merges with the table below.
 const LIKE_FILES: usize = 8;
+/// So many are merged whatever they make.
+const LIKE_FILES_MAX: usize = 32;
 /// Files are of like size when none is larger than the mean times this.
 const LIKE_SIZE: u64 = 2;
 /// The smallest files join whatever is rewritten when together they are no more than a share of it.
@@ -37,6 +39,8 @@ struct Judged<'s> {
     cube: Option<String>,
     /// Whether that cube may grow.
     is_open: bool,
+    /// Whether it is far under the target size, and so is all that its rewrite made.
+    is_small: bool,
     reason: Option<Reason>,
 }
 
@@ -70,6 +74,8 @@ impl<'s> Choice<'s> {
         let judge = |add: &'s AddFile| {
             let membership = zcube::membership(add, cluster_by, cuts.as_deref());
             let counted_bytes = counted_bytes(add);
+            let is_small = policy.is_small(counted_bytes)
+                && layer_bytes(add).is_none_or(|bytes| policy.is_small_layer(bytes));
             let reason = if deleted_share(add) > policy.settings.deleted_rows_ratio {
                 Some(Reason::DeletedRows)
             } else if cluster_by.is_empty() {
@@ -81,7 +87,7 @@ impl<'s> Choice<'s> {
                 Membership::Current { cube } if !cluster_by.is_empty() => Some(cube),
                 _ => None,
             };
-            Judged { add, counted_bytes, cube, is_open: false, reason }
+            Judged { add, counted_bytes, cube, is_open: false, is_small, reason }
         };
         let mut choice = Self { policy, files: snapshot.files.iter().map(judge).collect() };
         let open: BTreeSet<String> = choice
@@ -156,7 +162,7 @@ impl<'s> Choice<'s> {
     pub(super) fn take_small_files(&mut self) {
         let mut small: Vec<(u64, usize)> = Vec::new();
         for (index, file) in self.files.iter().enumerate() {
-            if file.is_left_in_open_cube() && self.policy.is_small(file.counted_bytes) {
+            if file.is_left_in_open_cube() && file.is_small {
                 small.push((file.counted_bytes, index));
             }
         }
@@ -189,7 +195,7 @@ impl<'s> Choice<'s> {
         let count = share_of(small, chosen / JOINING_SHARE).max(self.like_sized(small, chosen));
         let gathered = chosen + sum(&small[..count]);
         let (mut left, mut left_bytes) = (small.len() - count, sum(&small[count..]));
-        if self.policy.is_small(gathered) {
+        if self.policy.is_small_layer(gathered) {
             left += 1;
             left_bytes += gathered;
         }
@@ -199,7 +205,7 @@ impl<'s> Choice<'s> {
     /// The longest run of small files, from the smallest on, that are of like size among themselves
     /// and with what is rewritten, if that is small too.
     fn like_sized(&self, small: &[(u64, usize)], chosen: u64) -> usize {
-        let (new, new_bytes) = if self.policy.is_small(chosen) { (1, chosen) } else { (0, 0) };
+        let (new, new_bytes) = if self.policy.is_small_layer(chosen) { (1, chosen) } else { (0, 0) };
         let mut bytes = new_bytes;
         let mut longest = 0;
         for (at, (size, _)) in small.iter().enumerate() {
@@ -208,7 +214,9 @@ impl<'s> Choice<'s> {
             let largest = (*size).max(new_bytes);
             let sum_if_all_so_large =
                 largest.saturating_mul(u64::try_from(files).unwrap_or(u64::MAX));
-            if files >= LIKE_FILES && sum_if_all_so_large <= bytes.saturating_mul(LIKE_SIZE) {
+            let is_due = files >= LIKE_FILES_MAX
+                || files >= LIKE_FILES && !self.policy.is_small_layer(bytes);
+            if is_due && sum_if_all_so_large <= bytes.saturating_mul(LIKE_SIZE) {
                 longest = at + 1;
             }
         }
@@ -231,7 +239,7 @@ impl<'s> Choice<'s> {
                 layer: file.add.tag(zcube::REWRITE),
                 bytes: file.add.size,
                 moves_left: moves::left(file.add),
-                is_small: self.policy.is_small(file.counted_bytes),
+                is_small: file.is_small,
             })
         };
         let candidates = self.files.iter().enumerate().filter_map(candidate).collect();

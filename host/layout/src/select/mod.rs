@@ -30,6 +30,7 @@ use crate::{
     ClusteringSettings, LayoutError, TableSnapshot,
     action::AddFile,
     bounds::RangeReader,
+    layer,
     zcube::{CLOSED_CUBE_BYTES, TARGET_CUBE_BYTES},
 };
 
@@ -108,6 +109,10 @@ impl SelectionPolicy {
 
     fn is_small(&self, counted_bytes: u64) -> bool {
         counted_bytes < self.target_file_size.0 / SMALL
+    }
+
+    fn is_small_layer(&self, bytes: u64) -> bool {
+        layer::is_small(bytes, self.target_file_size)
     }
 }
 

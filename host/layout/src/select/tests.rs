@@ -233,20 +233,37 @@ fn small_files_join_what_is_much_larger() {
     check_with(eager, files, &["a"], false, &all);
 }
 
-#[test]
-fn small_files_of_like_size_wait_until_they_are_eight() {
-    let table = |small: usize| {
-        let mut files: Vec<AddFile> =
-            (0..small).map(|n| clustered_file(&format!("s{n}"), 10, "cube", &["a"])).collect();
-        files.push(clustered_file("t", 80, "cube", &["a"]));
-        files.push(plain_file("n1", 12));
-        files
-    };
-    check(table(6), &["a"], false, &[("n1", Reason::Unclustered)]);
-    let names: Vec<String> = (0..7).map(|n| format!("s{n}")).collect();
+/// Small files of one size beside a larger one, and a new file of like size.
+fn like_sized(bytes: u64, small: usize) -> Vec<AddFile> {
+    let name = |n| format!("s{n:02}");
+    let mut files: Vec<AddFile> =
+        (0..small).map(|n| clustered_file(&name(n), bytes, "cube", &["a"])).collect();
+    files.push(clustered_file("t", 240, "cube", &["a"]));
+    files.push(plain_file("n1", bytes + 1));
+    files
+}
+
+#[track_caller]
+fn check_like_sized(bytes: u64, small: usize, joining: usize) {
+    let names: Vec<String> = (0..joining).map(|n| format!("s{n:02}")).collect();
     let mut expected = vec![("n1", Reason::Unclustered)];
     expected.extend(names.iter().map(|name| (name.as_str(), Reason::Small)));
-    check(table(7), &["a"], false, &expected);
+    check(like_sized(bytes, small), &["a"], false, &expected);
+}
+
+#[test]
+fn small_files_of_like_size_wait_until_they_are_eight() {
+    check_like_sized(20, 6, 0);
+    check_like_sized(20, 7, 7);
+}
+
+#[test]
+fn smaller_files_wait_until_they_make_a_layer_or_are_thirty_two() {
+    check_like_sized(12, 7, 0);
+    check_like_sized(12, 9, 0);
+    check_like_sized(12, 10, 10);
+    check_like_sized(3, 30, 0);
+    check_like_sized(3, 31, 31);
 }
 
 #[test]
