@@ -36,7 +36,7 @@ use parquet::{
 use tokio::{io::AsyncWriteExt, task::JoinHandle};
 
 use crate::{
-    encode::{Chunk, ChunkWriter, FlatColumn, Place},
+    encode::{Chunk, ChunkWriter, FlatColumn, Place, Placed},
     narrow::{narrow, narrow_schema, widen},
     physical::{physical_schema, retyped},
     stats::StatsCollector,
@@ -424,7 +424,7 @@ impl Encoder {
     fn encode(&self, job: Job) -> Result<Encoded> {
         match &job.rows {
             JobRows::Part(rows, part) => {
-                self.encode_places(&job, rows.batches(), &rows.places(part.clone()))
+                self.encode_places(&job, rows.batches(), &Placed::new(rows.places(part.clone())))
             }
             JobRows::All(batches) => {
                 let hold = |batch| Ok(narrow(&conform(batch, &self.logical)?, &self.held)?);
@@ -435,7 +435,7 @@ impl Encoder {
                 };
                 let rows = batches.iter().map(RecordBatch::num_rows);
                 let places: Vec<Place> = (0..).zip(rows).flat_map(place).collect();
-                self.encode_places(&job, &batches, &places)
+                self.encode_places(&job, &batches, &Placed::new(places))
             }
         }
     }
@@ -444,8 +444,9 @@ impl Encoder {
         &self,
         job: &Job,
         batches: &[RecordBatch],
-        places: &[Place],
+        placed: &Placed,
     ) -> Result<Encoded> {
+        let places = placed.places();
         let mut stats = self.stats.clone();
         stats.add_rows(places.len());
         let mut writers = job.factory.create_column_writers(job.row_group)?.into_iter();
@@ -458,7 +459,7 @@ impl Encoder {
                 batches.iter().map(|batch| batch.column(column).as_ref()).collect();
             let leaf = job.format.leaves.get(columns.len()).and_then(Option::as_ref);
             let flat =
-                leaf.and_then(|leaf| Some((leaf, FlatColumn::gather(&sources, places, leaf)?)));
+                leaf.and_then(|leaf| Some((leaf, FlatColumn::gather(&sources, placed, leaf)?)));
             if let Some((leaf, flat)) = flat {
                 let chunk = own.encode(&flat, leaf)?;
                 let bounds = chunk.extremes.map(|rows| rows.map(|row| places[row]));

@@ -1,6 +1,7 @@
 //! Encodes columns into Parquet column chunks.
 //!
-//! 1. The values of a row group's rows are gathered in order, flat ([`values`]).
+//! 1. The values of a row group's rows are gathered in order, flat ([`values`]), each run of rows that
+//!    lie side by side in one go ([`placed`]).
 //! 2. Where a dictionary makes the chunk smaller, values become numbers ([`dictionary`]).
 //! 3. Pages are encoded ([`hybrid`]), compressed and described ([`chunk`]).
 //!
@@ -12,11 +13,13 @@
 mod chunk;
 mod dictionary;
 mod hybrid;
+mod placed;
 #[cfg(test)]
 mod tests;
 mod values;
 
 pub(crate) use self::{
     chunk::{Chunk, ChunkWriter},
-    values::{FlatColumn, Place},
+    placed::{Place, Placed},
+    values::FlatColumn,
 };

@@ -28,7 +28,7 @@ use parquet::{
     },
 };
 
-use super::{ChunkWriter, FlatColumn, Place};
+use super::{ChunkWriter, FlatColumn, Place, Placed};
 
 const PAGE_ROWS: usize = 1_000;
 
@@ -72,8 +72,8 @@ fn written(batch: &RecordBatch) -> Bytes {
                 false => Place { batch: 0, row: u32::try_from(row - middle).unwrap() },
             })
             .collect();
-        let flat =
-            FlatColumn::gather(&sources, &places, leaf).expect("a type that is encoded here");
+        let flat = FlatColumn::gather(&sources, &Placed::new(places), leaf)
+            .expect("a type that is encoded here");
         let chunk = encoder.encode(&flat, leaf).unwrap();
         group.append_column(&Bytes::from(chunk.bytes), chunk.close).unwrap();
     }

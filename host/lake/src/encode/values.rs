@@ -10,9 +10,11 @@ use arrow::{
             Int64Type, TimestampMicrosecondType, Utf8Type,
         },
     },
-    datatypes::{DataType, TimeUnit},
+    datatypes::{ArrowNativeType, DataType, TimeUnit},
 };
 use parquet::{basic::Type as PhysicalType, schema::types::ColumnDescriptor};
+
+use super::placed::Placed;
 
 /// A value as Parquet's PLAIN encoding stores it.
 pub(super) trait Value: Copy + Ord + Hash {
@@ -104,15 +106,6 @@ fn prefix(value: &[u8]) -> u64 {
     }
 }
 
-/// Where a row lies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
-    /// Number of the array.
-    pub(crate) batch: u32,
-    /// Row of the array.
-    pub(crate) row: u32,
-}
-
 /// Values of one kind.
 #[derive(Debug)]
 pub(super) enum Values {
@@ -156,18 +149,18 @@ impl FlatColumn {
     /// Gathers the values of some rows in order; `None` where the column cannot be encoded here.
     pub(crate) fn gather(
         sources: &[&dyn Array],
-        places: &[Place],
+        placed: &Placed,
         descriptor: &ColumnDescriptor,
     ) -> Option<Self> {
         let (data_type, physical) = (sources.first()?.data_type(), descriptor.physical_type());
         if !is_flat(data_type, physical) || descriptor.max_rep_level() > 0 {
             return None;
         }
-        let valid = validity(sources, places);
+        let valid = validity(sources, placed);
         if descriptor.max_def_level() != 1 && (valid.is_some() || descriptor.max_def_level() > 1) {
             return None;
         }
-        let rows = Rows { sources, places, valid: valid.as_deref() };
+        let rows = Rows { sources, placed, valid: valid.as_deref() };
         let values = match data_type {
             DataType::Int8 => Values::Int32(rows.numbers::<Int8Type, _>(i32::from)),
             DataType::Int16 => Values::Int32(rows.numbers::<Int16Type, _>(i32::from)),
@@ -188,7 +181,7 @@ impl FlatColumn {
             DataType::Binary => rows.bytes::<BinaryType>(),
             _ => return None,
         };
-        Some(Self { values, valid, rows: places.len() })
+        Some(Self { values, valid, rows: placed.len() })
     }
 
     /// Returns how many rows have no value.
@@ -214,63 +207,81 @@ impl FlatColumn {
 /// The rows of one column that are gathered.
 struct Rows<'r> {
     sources: &'r [&'r dyn Array],
-    places: &'r [Place],
+    placed: &'r Placed,
     valid: Option<&'r [bool]>,
 }
 
 impl Rows<'_> {
-    fn numbers<S: ArrowPrimitiveType, V>(&self, stored: impl Fn(S::Native) -> V) -> Vec<V> {
-        let sources: Vec<&[S::Native]> = self
-            .sources
-            .iter()
-            .map(|source| {
-                let array: &PrimitiveArray<S> = source.as_primitive();
-                array.values().as_ref()
-            })
-            .collect();
-        self.each(|place| stored(sources[place.batch as usize][place.row as usize]))
-    }
-
-    fn bytes<S: ByteArrayType<Offset = i32>>(&self) -> Values {
-        let sources: Vec<(&[i32], &[u8])> = self
-            .sources
-            .iter()
-            .map(|source| {
-                let array: &GenericByteArray<S> = source.as_bytes();
-                (array.value_offsets(), array.value_data())
-            })
-            .collect();
-        let offset = |offset: i32| usize::try_from(offset).unwrap_or(0);
-        let mut data = Vec::new();
-        let ends = self.each(|place| {
-            let (offsets, bytes) = sources[place.batch as usize];
-            let row = place.row as usize;
-            data.extend_from_slice(&bytes[offset(offsets[row])..offset(offsets[row + 1])]);
-            data.len()
+    fn numbers<S: ArrowPrimitiveType, V: Copy + Default>(
+        &self,
+        stored: impl Fn(S::Native) -> V,
+    ) -> Vec<V> {
+        let mut values = vec![V::default(); self.placed.len()];
+        self.placed.visit_runs(|batch, rows, positions| {
+            let array: &PrimitiveArray<S> = self.sources[batch].as_primitive();
+            for (value, position) in array.values()[rows].iter().zip(positions) {
+                values[position.as_usize()] = stored(*value);
+            }
         });
-        Values::Bytes { data, ends }
-    }
-
-    /// Reads the rows that have a value.
-    fn each<V>(&self, mut read: impl FnMut(Place) -> V) -> Vec<V> {
         match self.valid {
-            None => self.places.iter().map(|place| read(*place)).collect(),
+            None => values,
             Some(valid) => {
-                let rows = self.places.iter().zip(valid).filter(|(_, valid)| **valid);
-                rows.map(|(place, _)| read(*place)).collect()
+                let with_value = values.into_iter().zip(valid).filter(|(_, valid)| **valid);
+                with_value.map(|(value, _)| value).collect()
             }
         }
     }
+
+    /// Lengths first, so that each run's bytes can be copied to where they belong.
+    fn bytes<S: ByteArrayType<Offset = i32>>(&self) -> Values {
+        let is_valid = |position: usize| self.valid.is_none_or(|valid| valid[position]);
+        let mut lengths = vec![0_u32; self.placed.len()];
+        self.placed.visit_runs(|batch, rows, positions| {
+            let array: &GenericByteArray<S> = self.sources[batch].as_bytes();
+            let offsets = &array.value_offsets()[rows.start..=rows.end];
+            for (offsets, position) in offsets.windows(2).zip(positions) {
+                let position = position.as_usize();
+                if is_valid(position) {
+                    lengths[position] = u32::try_from(offsets[1] - offsets[0]).unwrap_or(0);
+                }
+            }
+        });
+        let mut ends = Vec::with_capacity(lengths.len());
+        let mut end = 0;
+        for length in &lengths {
+            end += length.as_usize();
+            ends.push(end);
+        }
+        let mut data = vec![0; end];
+        self.placed.visit_runs(|batch, rows, positions| {
+            let array: &GenericByteArray<S> = self.sources[batch].as_bytes();
+            let offsets = &array.value_offsets()[rows.start..=rows.end];
+            let bytes: &[u8] = array.value_data();
+            for (from, position) in offsets.iter().zip(positions) {
+                let position = position.as_usize();
+                let (from, length) = (from.as_usize(), lengths[position].as_usize());
+                let end = ends[position];
+                data[end - length..end].copy_from_slice(&bytes[from..from + length]);
+            }
+        });
+        if let Some(valid) = self.valid {
+            let mut valid = valid.iter();
+            ends.retain(|_| valid.next().is_some_and(|valid| *valid));
+        }
+        Values::Bytes { data, ends }
+    }
 }
 
-fn validity(sources: &[&dyn Array], places: &[Place]) -> Option<Vec<bool>> {
-    let nulls: Vec<_> = sources.iter().map(|source| source.nulls()).collect();
+fn validity(sources: &[&dyn Array], placed: &Placed) -> Option<Vec<bool>> {
     if sources.iter().all(|source| source.null_count() == 0) {
         return None;
     }
-    let is_valid = |place: &Place| {
-        nulls[place.batch as usize].is_none_or(|nulls| nulls.is_valid(place.row as usize))
-    };
-    let valid: Vec<bool> = places.iter().map(is_valid).collect();
+    let mut valid = vec![true; placed.len()];
+    placed.visit_runs(|batch, rows, positions| {
+        let Some(nulls) = sources[batch].nulls() else { return };
+        for (row, position) in rows.zip(positions) {
+            valid[position.as_usize()] = nulls.is_valid(row);
+        }
+    });
     (!valid.iter().all(|valid| *valid)).then_some(valid)
 }

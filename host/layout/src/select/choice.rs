@@ -205,7 +205,8 @@ impl<'s> Choice<'s> {
     /// The longest run of small files, from the smallest on, that are of like size among themselves
     /// and with what is rewritten, if that is small too.
     fn like_sized(&self, small: &[(u64, usize)], chosen: u64) -> usize {
-        let (new, new_bytes) = if self.policy.is_small_layer(chosen) { (1, chosen) } else { (0, 0) };
+        let (new, new_bytes) =
+            if self.policy.is_small_layer(chosen) { (1, chosen) } else { (0, 0) };
         let mut bytes = new_bytes;
         let mut longest = 0;
         for (at, (size, _)) in small.iter().enumerate() {
