@@ -166,20 +166,23 @@ impl Predicate {
             Self::Opaque(columns) => {
                 columns.iter().map(|column| (column.clone(), Test::other())).collect()
             }
-            Self::And(parts) => {
-                let mut tests: BTreeMap<String, Test> = BTreeMap::new();
-                for (column, test) in parts.iter().flat_map(Self::tests) {
-                    let merged = match tests.remove(&column) {
-                        Some(known) => known.and(test),
-                        None => test,
-                    };
-                    tests.insert(column, merged);
-                }
-                tests
-            }
+            Self::And(parts) => conjunction(parts),
             Self::Or(parts) => either(&parts.iter().map(Self::tests).collect::<Vec<_>>()),
         }
     }
+}
+
+/// Gives the test that each mentioned column must pass for all of some predicates to hold.
+pub(crate) fn conjunction(parts: &[Predicate]) -> BTreeMap<String, Test> {
+    let mut tests: BTreeMap<String, Test> = BTreeMap::new();
+    for (column, test) in parts.iter().flat_map(Predicate::tests) {
+        let merged = match tests.remove(&column) {
+            Some(known) => known.and(test),
+            None => test,
+        };
+        tests.insert(column, merged);
+    }
+    tests
 }
 
 /// A column is narrowed by a disjunction only when every branch narrows it.

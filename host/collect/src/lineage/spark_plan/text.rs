@@ -23,6 +23,9 @@ pub(super) fn attribute(text: &str) -> Option<Attribute> {
     if name.is_empty() || name.starts_with(['-', '~']) || alias(text).is_some() {
         return None;
     }
+    if is_cut(name) {
+        return None;
+    }
     // Nor is the start of a condition: `((a#1`.
     if (name.contains('#') || name.starts_with('(')) && !is_balanced(name) {
         return None;
@@ -38,6 +41,9 @@ pub(super) fn alias(text: &str) -> Option<(&str, Attribute)> {
         return None;
     }
     let (name, id) = name.trim().rsplit_once('#')?;
+    if is_cut(name) {
+        return None;
+    }
     let digits = id.strip_suffix('L').unwrap_or(id);
     let id = digits.parse().ok()?;
     Some((expression.trim(), Attribute { name: name.to_owned(), id }))
@@ -198,6 +204,11 @@ pub(super) fn mentioned(text: &str) -> Vec<Attribute> {
         .collect()
 }
 
+/// Tells whether a name holds the mark of a cut list, as a damaged text has it: `... 3 more fields b`.
+fn is_cut(name: &str) -> bool {
+    name.starts_with("... ")
+}
+
 /// The number of fields that a cut list leaves out: `... 5 more fields`.
 pub(super) fn omitted(item: &str) -> Option<usize> {
     item.strip_prefix("... ")?.strip_suffix(" more fields")?.parse().ok()
@@ -322,6 +333,7 @@ mod tests {
         check_attribute("a#1 AS b#2", None);
         check_attribute("add#138.path", None);
         check_attribute("#12", None);
+        check_attribute("... 3 more fields b#12L", None);
     }
 
     #[test]
@@ -329,6 +341,7 @@ mod tests {
         let (expression, name) = alias("cast(a#1 as string) AS b#2L").unwrap();
         assert_eq!((expression, name.name.as_str(), name.id), ("cast(a#1 as string)", "b", 2));
         assert!(alias("CASE WHEN (x#1 AS y#2").is_none());
+        assert!(alias("a#1 AS ... 3 more fields b#2").is_none());
     }
 
     #[test]

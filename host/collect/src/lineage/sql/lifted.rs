@@ -5,8 +5,8 @@
 //! 1. A constant is plain where no dialect can see other borders: digits with at most one point, and
 //!    strings without quotes or backslashes inside. All else stays in the text and has to be the same.
 //! 2. White space counts as one space; comments count as white space, but for hints.
-//! 3. A list of plain constants of one kind behind `IN` is one constant, so that its length does not
-//!    count.
+//! 3. A list of nothing but plain constants of one kind behind `IN` is one constant, so that its length
+//!    does not count; of `(1999, 1999 + 1)` each is a constant of its own.
 //! 4. A text with syntax whose borders depend on the dialect (`#`, `//`, `$$`, templates, a backslash
 //!    before a quote) is not lifted: it is parsed each time.
 
@@ -155,11 +155,32 @@ impl<'t> Lifter<'t> {
 
     /// Leaves a piece of the text as it is.
     fn keep(&mut self, piece: Range<usize>) -> usize {
+        let closes = self.list == Some(List::Value) && self.bytes[piece.clone()] == *b")";
+        if !closes {
+            self.part_list();
+        }
         self.put_comma();
         self.list = None;
         self.word = 0..0;
         self.rest.extend_from_slice(&self.bytes[piece.clone()]);
         piece.end
+    }
+
+    /// Makes constants of their own of those that were taken for a list, where something else follows.
+    fn part_list(&mut self) {
+        if !matches!(self.list, Some(List::Value | List::Comma)) {
+            return;
+        }
+        let Some(Constant { kind, values, .. }) = self.constants.pop() else { return };
+        // The marks of the constant and of its being a list are the last that was written.
+        self.rest.truncate(self.rest.len().saturating_sub(2));
+        for (index, value) in values.into_iter().enumerate() {
+            if index > 0 {
+                self.rest.push(b',');
+            }
+            self.rest.push(kind.mark());
+            self.constants.push(Constant { kind, is_list: false, values: vec![value] });
+        }
     }
 
     /// Puts the comma back that no constant of the list follows.
@@ -307,6 +328,7 @@ impl<'t> Lifter<'t> {
             return;
         }
         let is_list = self.list == Some(List::Opened);
+        self.part_list();
         self.put_comma();
         self.list = is_list.then_some(List::Value);
         self.word = 0..0;
@@ -374,10 +396,14 @@ mod tests {
             "a IN (1, 2 ,3) AND b IN ('x') AND f(4, 5)",
             &["[\"1\", \"2\", \"3\"]", "[\"x\"]", "4", "5"],
         );
-        check("a IN (1, 'x', 2)", &["[\"1\"]", "x", "2"]);
+        check("a IN (1, 'x', 2)", &["1", "x", "2"]);
+        check("a IN (1999, 2000, 1999 + 2, 3)", &["1999", "2000", "1999", "2", "3"]);
+        check("a IN (1, (2)) AND b IN (3, c) AND d IN (4, 5", &["1", "2", "3", "[\"4\", \"5\"]"]);
         check_same("a IN (1, 2)", "a IN (7)", true);
         check_same("a IN (1, x)", "a IN (1)", false);
-        check_same("a IN (1, 2, x)", "a IN (1, x)", true);
+        check_same("a IN (1, 2, x)", "a IN (3,4 , x)", true);
+        check_same("a IN (1, 2, x)", "a IN (1, x)", false);
+        check_same("a IN (1, 1 + 1)", "a IN (7, 7+ 1)", true);
         check_same("f(1, 2)", "f(1)", false);
         check_same("a IN (1)", "a IN ('1')", false);
     }

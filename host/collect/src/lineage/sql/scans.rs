@@ -8,7 +8,7 @@ use crate::{
     ColumnType,
     lineage::{
         origin::Origin,
-        predicate::{Predicate, Test, filters},
+        predicate::{Predicate, Test, conjunction, filters},
     },
 };
 
@@ -49,20 +49,20 @@ impl Scans {
     pub(super) fn add(
         &mut self,
         table: &str,
-        columns: Option<Vec<(String, ColumnType)>>,
+        columns: Option<&[(String, ColumnType)]>,
     ) -> (usize, Option<Vec<(String, Origin)>>) {
         let index = self.list.len();
         let table = TableName::new(table);
-        let origins = columns.as_ref().map(|columns| {
+        let origins = columns.map(|columns| {
             let origin = |(name, _): &(String, ColumnType)| {
                 let column = ColumnRef { table: table.clone(), column: name.clone() };
                 (name.clone(), Origin::base(column, index))
             };
             columns.iter().map(origin).collect()
         });
-        let columns = columns.unwrap_or_default().into_iter().map(|(name, kind)| Column {
-            name,
-            kind: Some(kind),
+        let columns = columns.unwrap_or_default().iter().map(|(name, kind)| Column {
+            name: name.clone(),
+            kind: Some(*kind),
             is_read: false,
             is_grown: false,
         });
@@ -178,8 +178,10 @@ impl Scans {
     pub(super) fn stated(&self) -> BTreeSet<ColumnRef> {
         self.list
             .iter()
-            .flat_map(|scan| filters(&scan.table, scan.predicates.clone()))
-            .map(|filter| filter.column)
+            .flat_map(|scan| {
+                let columns = scan.predicates.iter().flat_map(Predicate::columns);
+                columns.map(|column| ColumnRef { table: scan.table.clone(), column })
+            })
             .collect()
     }
 
@@ -188,6 +190,9 @@ impl Scans {
     /// The planner's own rule does so only for filters above a join; one that a subquery states
     /// below it stays on its side. A chain of joins is followed to its end.
     pub(super) fn infer(&mut self) {
+        if self.implications.is_empty() {
+            return;
+        }
         let mut tests: Vec<BTreeMap<String, Test>> = self.list.iter().map(Scan::tests).collect();
         for _ in 0..self.implications.len() {
             let mut changed = false;
@@ -224,8 +229,8 @@ impl Scan {
         if self.predicates.is_empty() {
             return BTreeMap::new();
         }
-        let all = Predicate::And(self.predicates.clone());
-        all.tests().into_iter().filter(|(_, test)| test.is_sharp()).collect()
+        let all = conjunction(&self.predicates);
+        all.into_iter().filter(|(_, test)| test.is_sharp()).collect()
     }
 
     fn into_use(self, stated: &BTreeSet<ColumnRef>) -> ScanUse {

@@ -1,7 +1,7 @@
 //! From entries to statements: text to lineage, and the export's figures to scans.
 
 use lakebed_model::{
-    FilterUse, JoinUse, ParseReport, QueryRecord, QueryStatus, ScanUse, TableName,
+    ColumnRef, FilterUse, JoinUse, ParseReport, QueryRecord, QueryStatus, ScanUse, TableName,
 };
 
 use super::{Entry, LeftOut, Stated, TableFacts};
@@ -9,7 +9,7 @@ use crate::{
     Catalog, fingerprint,
     lineage::{
         edge,
-        sql::{Dialect, LineageError, LineageReader, SqlLineage, SqlText},
+        sql::{ComputedKey, Dialect, LineageError, LineageReader, SqlLineage, SqlText},
     },
     source::{Reading, Statement, exclude},
 };
@@ -133,6 +133,7 @@ impl Reader<'_> {
 /// Names tables in full and gives scans the figures that are certainly theirs.
 fn with_facts(lineage: SqlLineage, entry: &Entry) -> Known {
     let full = |table: &TableName| full_name(table, entry);
+    let without_edge = without_edge(&lineage);
     let mut scans = lineage.scans;
     for scan in &mut scans {
         scan.table = scan.table.as_ref().map(full);
@@ -161,11 +162,32 @@ fn with_facts(lineage: SqlLineage, entry: &Entry) -> Known {
     if let [only] = scans.as_mut_slice() {
         set_facts(only, &entry.total);
     }
-    let reading = match lineage.losses {
+    let reading = match [lineage.losses, without_edge].concat() {
         losses if losses.is_empty() => Reading::Full,
         losses => Reading::Partial { losses },
     };
     Known { joins, scans, confidence: lineage.confidence, reading }
+}
+
+/// Says which joins were seen that give no edge, because all that they compare is computed.
+fn without_edge(lineage: &SqlLineage) -> Vec<String> {
+    let has_edge = |key: &&ComputedKey| {
+        lineage.joins.iter().any(|join| {
+            let (left, right) = (&key.left.table, &key.right.table);
+            (&join.left, &join.right) == (left, right) || (&join.left, &join.right) == (right, left)
+        })
+    };
+    let side = |column: &ColumnRef, function: Option<&str>| match function {
+        Some(function) => format!("{function} of `{column}`"),
+        None => format!("`{column}`"),
+    };
+    let keys = lineage.computed_keys.iter().filter(|key| !has_edge(key));
+    keys.map(|key| {
+        let left = side(&key.left, key.left_function.as_deref());
+        let right = side(&key.right, key.right_function.as_deref());
+        format!("make an edge of a computed key: {left} is compared with {right}")
+    })
+    .collect()
 }
 
 fn set_facts(scan: &mut ScanUse, facts: &TableFacts) {

@@ -184,3 +184,41 @@ fn datahub_7102_temporary_tables_are_scoped_by_session_and_time() {
     // Without sessions nothing links the statements.
     assert_eq!(edges(&rows(false)), ["dim tmp [(\"k\", \"k\")]"]);
 }
+
+/// A join of nothing but computed keys gives no edge, which the report says; where the tables have
+/// an edge beside it, nothing is missing.
+#[test]
+fn a_join_of_computed_keys_only_is_told_with_its_reason() {
+    let reasons = |condition: &str| {
+        let sql = format!("SELECT 1 FROM orders o JOIN customer c ON {condition}");
+        let text = serde_json::json!({ "ts": 1, "sql": sql }).to_string();
+        let workload = read_text("a", &text, None).unwrap();
+        assert_eq!(workload.report.parsed + workload.report.partial, 1);
+        let found: Vec<String> = workload.report.reasons.into_keys().collect();
+        (workload.records[0].joins.len(), found)
+    };
+    assert_eq!(
+        reasons("upper(o.o_orderpriority) = c.c_name"),
+        (
+            0,
+            vec![
+                "make an edge of a computed key: upper of `orders.o_orderpriority` is compared with \
+                 `customer.c_name`"
+                    .to_owned()
+            ]
+        )
+    );
+    assert_eq!(
+        reasons("o.o_custkey + 1 = c.c_custkey"),
+        (
+            0,
+            vec![
+                "make an edge of a computed key: + of `orders.o_custkey` is compared with \
+                 `customer.c_custkey`"
+                    .to_owned()
+            ]
+        )
+    );
+    let both = reasons("o.o_custkey = c.c_custkey AND upper(o.o_orderpriority) = c.c_name");
+    assert_eq!(both, (1, Vec::new()));
+}

@@ -284,17 +284,8 @@ impl<'q> Walk<'q, '_> {
             return Rows::vague();
         }
         let name = table_text(parts.iter().map(String::as_str));
-        let columns = self.catalog.columns(&name.to_lowercase()).map(|columns| {
-            let mut columns = columns;
-            for (column, _) in &mut columns {
-                if column.chars().any(char::is_uppercase) {
-                    *column = column.to_lowercase();
-                }
-            }
-            columns.retain(|(column, _)| self.survey.may_read(column));
-            columns
-        });
-        let (scan, origins) = self.scans.add(&name, columns);
+        let columns = self.survey.columns(&name, self.catalog);
+        let (scan, origins) = self.scans.add(&name, columns.as_deref());
         match origins {
             Some(origins) => {
                 let outputs = origins

@@ -248,7 +248,12 @@ impl<'q> Walk<'q, '_> {
 
     /// Adds a column to a table that has to have it.
     pub(super) fn grow(&mut self, scan: usize, name: &str) -> Origin {
-        let kind = self.survey.guesses.get(&name.to_lowercase()).copied();
+        let guesses = &self.survey.guesses;
+        let kind = match guesses.get(name) {
+            None if name.chars().any(char::is_uppercase) => guesses.get(&name.to_lowercase()),
+            known => known,
+        };
+        let kind = kind.copied();
         self.scans.grow(scan, name, kind)
     }
 }

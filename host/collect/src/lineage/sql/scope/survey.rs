@@ -1,8 +1,10 @@
 //! What a query tells before its scopes are walked, whatever its constants are.
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     ops::ControlFlow,
+    rc::Rc,
 };
 
 use datafusion_sql::sqlparser::ast::{
@@ -11,7 +13,10 @@ use datafusion_sql::sqlparser::ast::{
 };
 
 use super::{super::types, name::key};
-use crate::ColumnType;
+use crate::{Catalog, ColumnType};
+
+/// Columns of a table with their types.
+type Columns = Rc<[(String, ColumnType)]>;
 
 /// What holds for a query and all others that differ from it in constants only.
 #[derive(Debug, Clone, Default)]
@@ -20,6 +25,8 @@ pub(in super::super) struct Survey {
     pub(in super::super) guesses: BTreeMap<String, ColumnType>,
     /// All names that columns may have here; `None` where columns count that nobody names.
     pub(super) mentions: Option<BTreeSet<String>>,
+    /// What the catalog said of the tables that were asked for, as far as it has a part here.
+    columns: RefCell<BTreeMap<String, Option<Columns>>>,
 }
 
 impl Survey {
@@ -30,12 +37,32 @@ impl Survey {
         Self {
             guesses: types::guess(query),
             mentions: flow.is_continue().then_some(mentions.names),
+            columns: RefCell::default(),
         }
     }
 
     /// Tells whether a column of a table can have a part in the query.
-    pub(super) fn may_read(&self, column: &str) -> bool {
+    fn may_read(&self, column: &str) -> bool {
         self.mentions.as_ref().is_none_or(|names| names.contains(column))
+    }
+
+    /// Returns the columns of a table that can have a part in the query, in lower case; `None` where
+    /// the catalog does not know the table. A catalog answers the same for the whole of a run.
+    pub(super) fn columns(&self, table: &str, catalog: &dyn Catalog) -> Option<Columns> {
+        if let Some(known) = self.columns.borrow().get(table) {
+            return known.clone();
+        }
+        let columns = catalog.columns(&table.to_lowercase()).map(|mut columns| {
+            for (column, _) in &mut columns {
+                if column.chars().any(char::is_uppercase) {
+                    *column = column.to_lowercase();
+                }
+            }
+            columns.retain(|(column, _)| self.may_read(column));
+            Rc::from(columns)
+        });
+        self.columns.borrow_mut().insert(table.to_owned(), columns.clone());
+        columns
     }
 }
 

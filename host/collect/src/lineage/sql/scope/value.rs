@@ -9,6 +9,7 @@ use super::{
     name::{key, keys},
     relation::{Frame, Pair, Rows, Value},
 };
+use crate::lineage::sql::functions::is_foreign_aggregate;
 
 impl<'q> Walk<'q, '_> {
     /// Returns the innermost frame.
@@ -45,7 +46,7 @@ impl<'q> Walk<'q, '_> {
                         let origin = root_value.origin.field(&fields.join("."));
                         Value { origin, ..root_value }
                     }
-                    None => self.computed("[]".to_owned(), expr),
+                    None => self.computed(|_| "[]".to_owned(), expr),
                 }
             }
             Expr::Subquery(query) => {
@@ -68,13 +69,14 @@ impl<'q> Walk<'q, '_> {
                 self.parameters.truncate(known);
                 Value::default()
             }
-            other => self.computed(function_name(other), other),
+            Expr::Value(_) | Expr::TypedString(_) => Value::default(),
+            other => self.computed(function_name, other),
         }
     }
 
     /// Reads the parts of an expression; a single base column among them is what it is computed
     /// from.
-    fn computed(&mut self, function: String, expr: &'q Expr) -> Value {
+    fn computed(&mut self, function: fn(&Expr) -> String, expr: &'q Expr) -> Value {
         let mut from: Option<Value> = None;
         let mut is_single = true;
         for child in children(expr) {
@@ -98,7 +100,8 @@ impl<'q> Walk<'q, '_> {
                     Some((_, origin)) => origin,
                     None => value.origin,
                 };
-                Value { computed: Some((function, origin)), place: value.place, ..Value::default() }
+                let computed = Some((function(expr), origin));
+                Value { computed, place: value.place, ..Value::default() }
             }
             _ => Value::default(),
         }
@@ -148,10 +151,9 @@ pub(super) fn is_aggregate(expr: &Expr) -> bool {
     match expr {
         Expr::Function(Function { name, over, .. }) => {
             over.is_some()
-                || keys(name).last().is_some_and(|name| FOLDING.contains(&name.as_str()))
-                || keys(name)
-                    .last()
-                    .is_some_and(|name| crate::lineage::sql::functions::is_foreign_aggregate(name))
+                || keys(name).last().is_some_and(|name| {
+                    FOLDING.contains(&name.as_str()) || is_foreign_aggregate(name)
+                })
         }
         _ => false,
     }
