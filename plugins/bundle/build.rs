@@ -16,12 +16,14 @@ use std::{
 const TARGET: &str = "wasm32-wasip2";
 
 /// Guests that users get: the folder in `plugins/` and its world.
-const SHIPPED: [(&str, &str); 7] = [
+const SHIPPED: [(&str, &str); 9] = [
     ("aggregator-sum", "aggregator"),
     ("cost-model-npv", "cost-model"),
     ("drift-meter-ajlo", "drift-meter"),
     ("drift-meter-weighted", "drift-meter"),
     ("row-filter-age-off", "row-filter"),
+    ("row-filter-hash-sample", "row-filter"),
+    ("row-filter-visibility", "row-filter"),
     ("scorer-ajlo-jis", "scorer"),
     ("scorer-bytes-saved", "scorer"),
 ];

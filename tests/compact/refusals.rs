@@ -116,7 +116,7 @@ fn guest_that_is_not_there_is_named() {
     caused by: run rewrite of 2 files (… bytes)
     caused by: run plugin "ageof"
     caused by: load row-filter plugin `ageof`: neither a shipped plugin nor a file
-    help: shipped are: row-filter-age-off; or give the path of a component
+    help: shipped are: row-filter-age-off, row-filter-hash-sample, row-filter-visibility; or give the path of a component
     "#);
 }
 

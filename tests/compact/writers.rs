@@ -14,7 +14,7 @@ use super::{
     Readings,
     readings::{YOUNG, batch},
 };
-use crate::support::{read_commits, runtime};
+use crate::support::{lakebed, read_commits, runtime};
 
 /// Appends one reading of sensor 1 after the first rewrite.
 struct Interrupted {
@@ -72,4 +72,50 @@ fn filter_commits_beside_a_row_that_arrives() {
     assert_eq!((report.rows_in, report.rows_out, report.version), (6, 3, 2));
     let kept = [(1, YOUNG, 10), (1, YOUNG + 1, 20), (1, YOUNG + 9, 1_000), (2, YOUNG, 5)];
     assert_eq!(readings.rows(), kept);
+}
+
+/// Deletes the readings of sensor 2 after the first rewrite.
+#[derive(Debug)]
+struct Deleting<'r> {
+    readings: &'r Readings,
+    is_done: Mutex<bool>,
+}
+
+#[async_trait]
+impl Executor for Deleting<'_> {
+    async fn rewrite(&self, task: &RewriteTask) -> Result<RewriteOutput, ExecutorError> {
+        let output = self.readings.lake.rewrite(task).await?;
+        let was_done = std::mem::replace(&mut *self.is_done.lock().expect("no panic"), true);
+        if !was_done {
+            let delete = "DELETE FROM readings WHERE sensor = 2";
+            lakebed(self.readings.path(), &["--lake", ".", "sql", delete]).succeeded();
+        }
+        Ok(output)
+    }
+}
+
+/// With deletion vectors a delete leaves the path of the file as it was.
+#[test]
+fn rows_deleted_meanwhile_stay_deleted() {
+    for vectors in ["true", "false"] {
+        for chain in
+            ["ageoff='updated_at','3600',", "ageoff='updated_at','3600','updated_at'=MAX,'q'=SUM"]
+        {
+            let first = [(1, YOUNG, 10), (1, 0, 100), (2, YOUNG, 5)];
+            let second = [(1, YOUNG, 20), (2, YOUNG, 50)];
+            let readings =
+                Readings::create(&[&first, &second], &[("delta.enableDeletionVectors", vectors)]);
+            let options = CompactOptions {
+                chain: chain.parse::<ChainConfig>().unwrap(),
+                row_keys: vec!["sensor".to_owned()],
+                default_file_size: Bytes(1 << 20).into(),
+                now: Instant::from_epoch_ms(1_796_000_000_000),
+            };
+            let executor = Deleting { readings: &readings, is_done: Mutex::new(false) };
+            runtime(compact(&readings.lake, &executor, &readings.table, &options)).unwrap();
+            let left = readings.rows();
+            assert!(left.iter().all(|row| row.0 == 1), "{vectors} {chain}: {left:?}");
+            assert_eq!(left.iter().map(|row| row.2).sum::<i64>(), 30, "{vectors} {chain}");
+        }
+    }
 }

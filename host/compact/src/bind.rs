@@ -6,8 +6,9 @@ use arrow::datatypes::SchemaRef;
 use lakebed_model::Instant;
 
 use crate::{
-    AgeOff, Chain, ChainRun, CompactError, Count, Extreme, FilterSpec, Fold, FoldFactory,
-    RowFilter, Sum, Visibility, chain::column_index,
+    AgeOff, Average, Chain, ChainRun, CompactError, Count, End, Extreme, FilterSpec, FirstLast,
+    Fold, FoldFactory, RowFilter, Sum, Top, Visibility,
+    chain::{ColumnFolding, LatestRow, column_index},
 };
 
 /// Finds the plugins that a chain names.
@@ -25,6 +26,18 @@ pub trait Plugins {
         config_json: &str,
         now: Instant,
     ) -> Result<Arc<dyn RowFilter>, CompactError>;
+
+    /// Makes a filter of a condition in SQL on the columns of a table.
+    ///
+    /// # Errors
+    /// Returns an error if the condition is none, or if nothing here evaluates SQL.
+    fn predicate(
+        &self,
+        keep: &str,
+        _schema: &SchemaRef,
+    ) -> Result<Arc<dyn RowFilter>, CompactError> {
+        Err(CompactError::NoSql { predicate: keep.to_owned() })
+    }
 
     /// Opens a plugin as a fold.
     ///
@@ -71,7 +84,32 @@ pub(crate) struct BoundFilter {
 #[derive(Debug, Clone)]
 pub(crate) struct BoundAggregation {
     pub(crate) row_keys: Vec<usize>,
-    pub(crate) folds: Vec<(usize, Arc<dyn FoldFactory>)>,
+    pub(crate) folding: BoundFolding,
+}
+
+/// What becomes of the columns that are no row keys.
+#[derive(Debug, Clone)]
+pub(crate) enum BoundFolding {
+    Each(Vec<BoundFold>),
+    Latest(LatestRow),
+}
+
+/// A fold with the positions of its columns.
+#[derive(Debug, Clone)]
+pub(crate) struct BoundFold {
+    pub(crate) column: usize,
+    pub(crate) others: Vec<usize>,
+    pub(crate) factory: Arc<dyn FoldFactory>,
+}
+
+impl BoundAggregation {
+    /// Returns the columns that come out beside the row keys, in the order of the results.
+    pub(crate) fn result_columns(&self) -> Vec<usize> {
+        match &self.folding {
+            BoundFolding::Each(folds) => folds.iter().map(|fold| fold.column).collect(),
+            BoundFolding::Latest(latest) => latest.columns.clone(),
+        }
+    }
 }
 
 impl BoundChain {
@@ -112,8 +150,11 @@ impl BoundChain {
     pub fn folds(&self) -> impl Iterator<Item = (usize, &Arc<dyn FoldFactory>)> {
         self.aggregation
             .iter()
-            .flat_map(|aggregation| &aggregation.folds)
-            .map(|(index, factory)| (*index, factory))
+            .flat_map(|aggregation| match &aggregation.folding {
+                BoundFolding::Each(folds) => folds.as_slice(),
+                BoundFolding::Latest(_) => &[],
+            })
+            .map(|fold| (fold.column, &fold.factory))
     }
 }
 
@@ -131,6 +172,7 @@ pub(crate) fn bind(
             FilterSpec::Visibility { column, authorizations, invalid, nulls } => {
                 Arc::new(Visibility::new(column.clone(), authorizations, *invalid, *nulls))
             }
+            FilterSpec::Predicate { keep } => plugins.predicate(keep, &chain.schema)?,
             FilterSpec::Plugin { name, config_json } => plugins.filter(name, config_json, now)?,
         };
         let columns = filter
@@ -142,17 +184,35 @@ pub(crate) fn bind(
     }
     let mut aggregation = None;
     if let Some(checked) = &chain.aggregation {
-        let mut folds = Vec::with_capacity(checked.folds.len());
-        for (index, fold) in &checked.folds {
-            let factory = match fold {
-                Fold::Plugin { name, config_json } => plugins.fold(name, config_json)?,
-                native => native_factory(native).expect("every fold but a plugin is native"),
-            };
-            folds.push((*index, factory));
-        }
-        aggregation = Some(BoundAggregation { row_keys: checked.row_keys.clone(), folds });
+        let folding = match &checked.folding {
+            ColumnFolding::Latest(latest) => BoundFolding::Latest(latest.clone()),
+            ColumnFolding::Each(folds) => {
+                let folds = folds.iter();
+                let bound = folds.map(|(index, fold)| bind_fold(chain, *index, fold, plugins));
+                BoundFolding::Each(bound.collect::<Result<_, _>>()?)
+            }
+        };
+        aggregation = Some(BoundAggregation { row_keys: checked.row_keys.clone(), folding });
     }
     Ok(BoundChain { schema: Arc::clone(&chain.schema), filters, aggregation })
+}
+
+fn bind_fold(
+    chain: &Chain,
+    column: usize,
+    fold: &Fold,
+    plugins: &dyn Plugins,
+) -> Result<BoundFold, CompactError> {
+    let factory = match fold {
+        Fold::Plugin { name, config_json } => plugins.fold(name, config_json)?,
+        native => native_factory(native).expect("every fold but a plugin is native"),
+    };
+    let others = factory
+        .other_columns()
+        .iter()
+        .map(|other| column_index(&chain.schema, other, factory.name()))
+        .collect::<Result<_, _>>()?;
+    Ok(BoundFold { column, others, factory })
 }
 
 /// Returns the code of a native fold; a plugin has none here.
@@ -162,6 +222,14 @@ pub(crate) fn native_factory(fold: &Fold) -> Option<Arc<dyn FoldFactory>> {
         Fold::Count => Some(Arc::new(Count)),
         Fold::Min => Some(Arc::new(Extreme::Min)),
         Fold::Max => Some(Arc::new(Extreme::Max)),
+        Fold::Average => Some(Arc::new(Average)),
+        Fold::First { by } => Some(Arc::new(FirstLast { end: End::First, by: by.clone() })),
+        Fold::Last { by } => Some(Arc::new(FirstLast { end: End::Last, by: by.clone() })),
+        Fold::Top { count } => {
+            let count = NonZeroUsize::try_from(*count).unwrap_or(NonZeroUsize::MAX);
+            Some(Arc::new(Top { count }))
+        }
+        Fold::Map(map) => Some(Arc::new(*map)),
         Fold::Plugin { .. } => None,
     }
 }

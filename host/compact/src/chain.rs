@@ -7,7 +7,7 @@
 //! 2. Named columns exist, spelled exactly as in the table, and their types fit.
 //! 3. Rows whose labels differ are never folded into one: the columns of visibility filters are row keys.
 //! 4. With an aggregation there are row keys, they are not folded themselves, and every other column
-//!    is folded. The columns keep the table's order and types whatever order the folds are written in.
+//!    is folded; or, with the latest row, none is. The columns keep the table's order and types whatever order the folds are written in.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -18,9 +18,12 @@ use crate::{
     AgeOff, BoundChain, ChainConfig, ColumnFold, CompactError, FilterSpec, Fold, Plugins, Step,
     Visibility, Warning,
     bind::{bind, native_factory},
-    filter::{AGE_OFF, VISIBILITY},
+    filter::{AGE_OFF, PREDICATE, VISIBILITY},
     group_table::GroupTable,
 };
+
+/// The name of the step that keeps the latest row.
+pub(crate) const LATEST_BY: &str = "latest-by";
 
 /// A chain that was checked against one table's columns and row keys.
 #[derive(Debug, Clone)]
@@ -31,11 +34,29 @@ pub struct Chain {
     warnings: Vec<Warning>,
 }
 
-/// Which columns identify a row, and how the others fold; positions are in the table's schema.
+/// Which columns identify a row, and what becomes of the others; positions are in the table's schema.
 #[derive(Debug, Clone)]
 pub(crate) struct Aggregation {
     pub(crate) row_keys: Vec<usize>,
-    pub(crate) folds: Vec<(usize, Fold)>,
+    pub(crate) folding: ColumnFolding,
+}
+
+/// What becomes of the columns that are no row keys.
+#[derive(Debug, Clone)]
+pub(crate) enum ColumnFolding {
+    /// Each is folded by itself, in the table's order.
+    Each(Vec<(usize, Fold)>),
+    /// The latest row gives all of them.
+    Latest(LatestRow),
+}
+
+/// Which row is the latest.
+#[derive(Debug, Clone)]
+pub(crate) struct LatestRow {
+    /// All columns but the row keys, in the order in which rows are compared.
+    pub(crate) columns: Vec<usize>,
+    /// Where in `columns` the delete marker stands.
+    pub(crate) delete_marker: Option<usize>,
 }
 
 impl Chain {
@@ -64,8 +85,14 @@ impl Chain {
                 }
             }
         }
-        let aggregation =
-            folds.map(|folds| validate_aggregation(folds, schema, &row_keys)).transpose()?;
+        let aggregation = folds
+            .map(|step| match step {
+                Folds::Each(folds) => validate_aggregation(folds, schema, &row_keys),
+                Folds::Latest { by, delete_marker } => {
+                    validate_latest(by, delete_marker, schema, &row_keys)
+                }
+            })
+            .transpose()?;
         let warnings = warnings(&filters, aggregation.as_ref(), schema);
         Ok(Self { schema: Arc::new(schema.clone()), filters, aggregation, warnings })
     }
@@ -110,6 +137,7 @@ impl FilterSpec {
         match self {
             Self::AgeOff { .. } => AGE_OFF,
             Self::Visibility { .. } => VISIBILITY,
+            Self::Predicate { .. } => PREDICATE,
             Self::Plugin { name, .. } => name,
         }
     }
@@ -149,9 +177,16 @@ fn nearest(schema: &Schema, wanted: &str) -> Option<String> {
     (distance(closest) <= letters_wrong_max).then(|| closest.clone())
 }
 
-fn split_steps(steps: &[Step]) -> Result<(Vec<FilterSpec>, Option<&[ColumnFold]>), CompactError> {
+/// The folding step of a chain.
+#[derive(Clone, Copy)]
+enum Folds<'c> {
+    Each(&'c [ColumnFold]),
+    Latest { by: &'c [String], delete_marker: Option<&'c String> },
+}
+
+fn split_steps(steps: &[Step]) -> Result<(Vec<FilterSpec>, Option<Folds<'_>>), CompactError> {
     let mut filters = Vec::new();
-    let mut aggregation: Option<(usize, &[ColumnFold])> = None;
+    let mut aggregation: Option<(usize, Folds<'_>)> = None;
     for (step, written) in (1..).zip(steps) {
         match (written, aggregation) {
             (Step::Filter(filter), None) => filters.push(filter.clone()),
@@ -162,8 +197,12 @@ fn split_steps(steps: &[Step]) -> Result<(Vec<FilterSpec>, Option<&[ColumnFold]>
                     aggregation_step,
                 });
             }
-            (Step::Aggregate(folds), None) => aggregation = Some((step, folds)),
-            (Step::Aggregate(_), Some((first_step, _))) => {
+            (Step::Aggregate(folds), None) => aggregation = Some((step, Folds::Each(folds))),
+            (Step::LatestBy { columns, delete_marker }, None) => {
+                let delete_marker = delete_marker.as_ref();
+                aggregation = Some((step, Folds::Latest { by: columns, delete_marker }));
+            }
+            (Step::Aggregate(_) | Step::LatestBy { .. }, Some((first_step, _))) => {
                 return Err(CompactError::SecondAggregation { step, first_step });
             }
         }
@@ -197,7 +236,7 @@ fn validate_filter(filter: &FilterSpec, schema: &Schema) -> Result<(), CompactEr
                 }),
             }
         }
-        FilterSpec::Plugin { .. } => Ok(()),
+        FilterSpec::Predicate { .. } | FilterSpec::Plugin { .. } => Ok(()),
     }
 }
 
@@ -231,8 +270,86 @@ fn validate_aggregation(
     if !missing.is_empty() {
         return Err(CompactError::MissingFolds { columns: missing });
     }
+    for (index, fold) in &by_column {
+        validate_order(*index, fold, &by_column, schema)?;
+    }
     let folds = by_column.into_iter().map(|(index, fold)| (index, fold.clone())).collect();
-    Ok(Aggregation { row_keys, folds })
+    Ok(Aggregation { row_keys, folding: ColumnFolding::Each(folds) })
+}
+
+/// Checks that the value which ordered the rows stays with the one that it made win.
+fn validate_order(
+    index: usize,
+    fold: &Fold,
+    folds: &BTreeMap<usize, &Fold>,
+    schema: &Schema,
+) -> Result<(), CompactError> {
+    let (by, needed) = match fold {
+        Fold::First { by } => (by, Fold::Min),
+        Fold::Last { by } => (by, Fold::Max),
+        _ => return Ok(()),
+    };
+    let order = column_index(schema, by, fold.name())?;
+    if folds.get(&order).is_some_and(|found| **found == needed) {
+        return Ok(());
+    }
+    Err(CompactError::OrderNotKept {
+        fold: fold.name().to_owned(),
+        column: schema.field(index).name().clone(),
+        by: by.clone(),
+        needed: needed.name().to_owned(),
+    })
+}
+
+fn validate_latest(
+    by: &[String],
+    delete_marker: Option<&String>,
+    schema: &Schema,
+    row_keys: &[String],
+) -> Result<Aggregation, CompactError> {
+    let row_keys = validate_row_keys(schema, row_keys)?;
+    let mut columns = Vec::with_capacity(schema.fields().len());
+    for column in by {
+        let index = column_index(schema, column, LATEST_BY)?;
+        if row_keys.contains(&index) || columns.contains(&index) {
+            return Err(CompactError::LatestByKey { column: column.clone() });
+        }
+        columns.push(index);
+    }
+    if columns.is_empty() {
+        return Err(CompactError::LatestByNothing);
+    }
+    for index in 0..schema.fields().len() {
+        if !row_keys.contains(&index) && !columns.contains(&index) {
+            columns.push(index);
+        }
+    }
+    for index in &columns {
+        let field = schema.field(*index);
+        if !GroupTable::accepts(field.data_type()) {
+            return Err(CompactError::FoldType {
+                fold: LATEST_BY.to_owned(),
+                column: field.name().clone(),
+                data_type: field.data_type().clone(),
+                takes: "types that have an order, so no maps",
+            });
+        }
+    }
+    let delete_marker = match delete_marker {
+        None => None,
+        Some(column) => {
+            let index = column_index(schema, column, "delete_marker")?;
+            let data_type = schema.field(index).data_type();
+            let place = columns.iter().position(|other| *other == index);
+            if data_type != &DataType::Boolean || place.is_none() {
+                let (column, data_type) = (column.clone(), data_type.clone());
+                return Err(CompactError::DeleteMarker { column, data_type });
+            }
+            place
+        }
+    };
+    let folding = ColumnFolding::Latest(LatestRow { columns, delete_marker });
+    Ok(Aggregation { row_keys, folding })
 }
 
 fn validate_row_keys(schema: &Schema, row_keys: &[String]) -> Result<Vec<usize>, CompactError> {
@@ -262,7 +379,11 @@ fn warnings(
     aggregation: Option<&Aggregation>,
     schema: &Schema,
 ) -> Vec<Warning> {
-    let Some(Aggregation { row_keys, folds }) = aggregation else { return Vec::new() };
+    let Some(Aggregation { row_keys, folding }) = aggregation else { return Vec::new() };
+    let folds = match folding {
+        ColumnFolding::Each(folds) => folds.as_slice(),
+        ColumnFolding::Latest(_) => &[],
+    };
     let is_row_key = |column: &str| row_keys.iter().any(|key| schema.field(*key).name() == column);
     let aging = filters.iter().filter_map(|filter| match filter {
         FilterSpec::AgeOff { column, .. } if !is_row_key(column) => {

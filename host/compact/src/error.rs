@@ -148,6 +148,54 @@ pub enum CompactError {
         /// The columns, in the table's order.
         columns: Vec<String>,
     },
+    /// The value that ordered the rows would be lost, and with it the order of what comes later.
+    #[error(
+        "{fold} of column \"{column}\" goes by \"{by}\", which must be folded by {needed}: what won must keep the value it won by"
+    )]
+    OrderNotKept {
+        /// The fold's name.
+        fold: String,
+        /// The column.
+        column: String,
+        /// The column that orders the rows.
+        by: String,
+        /// How that one must be folded.
+        needed: String,
+    },
+    /// The latest row is to be found by a row key, or twice by one column.
+    #[error("latest-by column \"{column}\" is a row key or named twice")]
+    LatestByKey {
+        /// The column.
+        column: String,
+    },
+    /// Nothing says which row is the latest.
+    #[error("latest-by needs the columns that order rows")]
+    LatestByNothing,
+    /// The column cannot mark deleted rows.
+    #[error(
+        "delete_marker column \"{column}\" has type {data_type}: need a BOOLEAN that is no row key"
+    )]
+    DeleteMarker {
+        /// The column.
+        column: String,
+        /// Its type.
+        data_type: DataType,
+    },
+    /// A condition in SQL cannot be used.
+    #[error("predicate \"{}\" cannot be used", predicate.escape_debug())]
+    Predicate {
+        /// The condition.
+        predicate: String,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// This engine does not evaluate SQL.
+    #[error("predicate \"{}\" needs an engine that evaluates SQL", predicate.escape_debug())]
+    NoSql {
+        /// The condition.
+        predicate: String,
+    },
     /// A result does not fit the column's type. The inputs stay as they are.
     #[error(
         "{fold} of column \"{column}\" does not fit {data_type} in {overflowed_groups} of {total_groups} groups: the first result is {result}"

@@ -3,14 +3,18 @@
 use std::{num::NonZeroUsize, sync::Arc};
 
 use arrow::{
-    array::{Array, ArrayRef, UInt32Array},
+    array::{Array, ArrayRef, AsArray, UInt32Array},
     compute::{cast, take},
     datatypes::{Field, Schema, SchemaRef},
     record_batch::{RecordBatch, RecordBatchOptions},
     util::display::array_value_to_string,
 };
 
-use crate::{CompactError, bind::BoundAggregation, group_table::GroupTable};
+use crate::{
+    CompactError, StepCounts,
+    bind::{BoundAggregation, BoundFolding},
+    group_table::GroupTable,
+};
 
 /// The folded rows, batch by batch, sorted by row keys. Keys are decoded as they are asked for.
 #[derive(Debug)]
@@ -19,6 +23,7 @@ pub struct FoldedBatches {
     batch_rows_max: NonZeroUsize,
     folded: Option<Folded>,
     next: usize,
+    counts: Vec<StepCounts>,
 }
 
 /// Groups with their results.
@@ -26,7 +31,7 @@ pub struct FoldedBatches {
 pub(crate) struct Folded {
     table: GroupTable,
     aggregation: BoundAggregation,
-    /// In the order of the aggregation's folds, by group number.
+    /// In the order of [`BoundAggregation::result_columns`], by group number.
     results: Vec<ArrayRef>,
     groups_in_key_order: Vec<u32>,
 }
@@ -36,14 +41,21 @@ impl FoldedBatches {
         schema: SchemaRef,
         batch_rows_max: NonZeroUsize,
         folded: Option<Folded>,
+        counts: Vec<StepCounts>,
     ) -> Self {
-        Self { schema, batch_rows_max, folded, next: 0 }
+        Self { schema, batch_rows_max, folded, next: 0, counts }
+    }
+
+    /// Returns the counts of the whole run, step by step.
+    #[must_use]
+    pub fn counts(&self) -> &[StepCounts] {
+        &self.counts
     }
 
     /// Returns how many rows all batches have together.
     #[must_use]
     pub fn row_count(&self) -> usize {
-        self.folded.as_ref().map_or(0, |folded| folded.groups_in_key_order.len())
+        self.folded.as_ref().map_or(0, Folded::row_count)
     }
 }
 
@@ -69,6 +81,21 @@ impl Folded {
         Self { table, aggregation, results, groups_in_key_order }
     }
 
+    pub(crate) fn row_count(&self) -> usize {
+        self.groups_in_key_order.len()
+    }
+
+    /// Drops the rows whose delete marker is true.
+    pub(crate) fn drop_deleted(&mut self) {
+        let BoundFolding::Latest(latest) = &self.aggregation.folding else { return };
+        let marks = latest.delete_marker.and_then(|place| self.results.get(place));
+        let Some(marks) = marks.and_then(|marks| marks.as_boolean_opt()) else { return };
+        self.groups_in_key_order.retain(|group| {
+            let group = *group as usize;
+            marks.is_null(group) || !marks.value(group)
+        });
+    }
+
     fn batch(&self, schema: &SchemaRef, groups: &[u32]) -> Result<RecordBatch, CompactError> {
         let mut columns: Vec<(usize, ArrayRef)> = Vec::with_capacity(schema.fields().len());
         let keys = self.table.key_columns(groups)?;
@@ -79,10 +106,10 @@ impl Folded {
             columns.push((*index, key));
         }
         let positions = UInt32Array::from(groups.to_vec());
-        for ((index, _), result) in self.aggregation.folds.iter().zip(&self.results) {
+        for (index, result) in self.aggregation.result_columns().into_iter().zip(&self.results) {
             let values = take(result, &positions, None)
                 .map_err(CompactError::arrow("put folded values in key order"))?;
-            columns.push((*index, values));
+            columns.push((index, values));
         }
         columns.sort_unstable_by_key(|(index, _)| *index);
         let columns = columns.into_iter().map(|(_, column)| column).collect();

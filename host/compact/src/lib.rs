@@ -27,6 +27,8 @@ mod run;
 mod warning;
 
 #[cfg(test)]
+mod latest_tests;
+#[cfg(test)]
 mod law_tests;
 #[cfg(test)]
 mod plugin_tests;
@@ -42,7 +44,9 @@ pub use error::CompactError;
 pub use filter::{
     ALL_FILTERS, AgeOff, ExpressionError, InvalidRule, RowFilter, SpanVerdict, Visibility,
 };
-pub use fold::{ALL_FOLDS, Count, Extreme, FoldFactory, GroupFold, Sum};
+pub use fold::{
+    ALL_FOLDS, Average, Count, End, Extreme, FirstLast, FoldFactory, GroupFold, MapFold, Sum, Top,
+};
 pub use folded::FoldedBatches;
 pub use run::{ChainRun, StepCounts};
 pub use warning::Warning;

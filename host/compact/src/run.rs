@@ -7,21 +7,25 @@
 use std::{fmt, num::NonZeroUsize, sync::Arc};
 
 use arrow::{
-    array::{Array, ArrayRef, BooleanArray},
-    compute::filter_record_batch,
+    array::{Array, ArrayRef, BooleanArray, StructArray},
+    compute::{cast, filter_record_batch},
     datatypes::{Field, Schema},
     record_batch::RecordBatch,
 };
 
 use crate::{
     BoundChain, CompactError, GroupFold, Warning,
-    bind::{BoundAggregation, BoundFilter},
+    bind::{BoundAggregation, BoundFilter, BoundFold, BoundFolding},
+    chain::LATEST_BY,
+    fold::{End, WinningRows},
     folded::{Folded, FoldedBatches, assemble, check_result, in_group},
     group_table::GroupTable,
 };
 
 /// The name under which the aggregation is counted.
 const AGGREGATE: &str = "aggregate";
+/// The name under which the rows of deleted keys are counted.
+const DELETE_MARKERS: &str = "delete-markers";
 
 /// How many rows a step saw and let through.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,10 +51,16 @@ pub struct ChainRun {
 
 struct Folding {
     table: GroupTable,
-    /// In the order of the aggregation's folds.
-    folds: Vec<Box<dyn GroupFold>>,
+    state: FoldingState,
     /// The group of each row of the batch at hand.
     groups: Vec<u32>,
+}
+
+/// What is kept of the columns that are no row keys.
+enum FoldingState {
+    /// In the order of the aggregation's folds.
+    Each(Vec<Box<dyn GroupFold>>),
+    Latest(WinningRows),
 }
 
 impl ChainRun {
@@ -63,9 +73,16 @@ impl ChainRun {
             .as_ref()
             .map(|aggregation| Folding::new(aggregation, &chain.schema))
             .transpose()?;
+        let latest =
+            chain.aggregation.as_ref().and_then(|aggregation| match &aggregation.folding {
+                BoundFolding::Latest(latest) => Some(latest),
+                BoundFolding::Each(_) => None,
+            });
+        let deletes = latest.is_some_and(|latest| latest.delete_marker.is_some());
         let names = chain.filters.iter().map(|bound| bound.filter.name());
         let counts = names
-            .chain(folding.as_ref().map(|_| AGGREGATE))
+            .chain(folding.as_ref().map(Folding::name))
+            .chain(deletes.then_some(DELETE_MARKERS))
             .map(|name| StepCounts {
                 name: name.to_owned(),
                 rows_in: 0,
@@ -98,8 +115,8 @@ impl ChainRun {
         match (&mut self.folding, &self.chain.aggregation) {
             (Some(folding), Some(aggregation)) => {
                 folding.absorb(aggregation, &rows)?;
-                // The aggregation is counted last.
-                if let Some(counts) = self.counts.last_mut() {
+                // It follows the filters.
+                if let Some(counts) = self.counts.get_mut(self.chain.filters.len()) {
                     counts.rows_in += rows.num_rows() as u64;
                     counts.rows_out = folding.table.len() as u64;
                 }
@@ -130,7 +147,7 @@ impl ChainRun {
         self.folding.as_ref().map_or(0, |folding| {
             folding.table.size_bytes()
                 + folding.groups.capacity() * size_of::<u32>()
-                + folding.folds.iter().map(|fold| fold.size_bytes()).sum::<usize>()
+                + folding.state.size_bytes()
         })
     }
 
@@ -142,30 +159,52 @@ impl ChainRun {
     pub fn finish(mut self) -> Result<FoldedBatches, CompactError> {
         let state_bytes = self.size_bytes();
         let rows_in = self.counts.first().map_or(0, |counts| counts.rows_in);
-        let rows_out = self.counts.last().map_or(0, |counts| counts.rows_out);
         let groups = self.folding.as_ref().map_or(0, |folding| folding.table.len());
-        tracing::debug!(rows_in, rows_out, groups, state_bytes, "chain run finished");
         let schema = Arc::clone(&self.chain.schema);
         let folded = match (self.folding.take(), self.chain.aggregation.take()) {
             (Some(mut folding), Some(aggregation)) => {
                 let results = folding.results(&aggregation, &schema)?;
-                Some(Folded::new(folding.table, aggregation, results))
+                let mut folded = Folded::new(folding.table, aggregation, results);
+                if let Some(counts) = self.counts.get_mut(self.chain.filters.len() + 1) {
+                    counts.rows_in = folded.row_count() as u64;
+                    folded.drop_deleted();
+                    counts.rows_out = folded.row_count() as u64;
+                }
+                Some(folded)
             }
             _ => None,
         };
-        Ok(FoldedBatches::new(schema, self.batch_rows_max, folded))
+        let rows_out = self.counts.last().map_or(0, |counts| counts.rows_out);
+        tracing::debug!(rows_in, rows_out, groups, state_bytes, "chain run finished");
+        Ok(FoldedBatches::new(schema, self.batch_rows_max, folded, self.counts))
     }
 }
 
 impl Folding {
+    const fn name(&self) -> &'static str {
+        match self.state {
+            FoldingState::Each(_) => AGGREGATE,
+            FoldingState::Latest(_) => LATEST_BY,
+        }
+    }
+
     fn new(aggregation: &BoundAggregation, schema: &Schema) -> Result<Self, CompactError> {
         let key_types = aggregation.row_keys.iter().map(|key| schema.field(*key).data_type());
-        let folds = aggregation
-            .folds
-            .iter()
-            .map(|(index, factory)| factory.open(schema.field(*index)))
-            .collect::<Result<_, _>>()?;
-        Ok(Self { table: GroupTable::new(key_types)?, folds, groups: Vec::new() })
+        let state = match &aggregation.folding {
+            BoundFolding::Each(folds) => FoldingState::Each(
+                folds
+                    .iter()
+                    .map(|fold| fold.factory.open(schema.field(fold.column)))
+                    .collect::<Result<_, _>>()?,
+            ),
+            BoundFolding::Latest(latest) => {
+                let columns = latest.columns.iter();
+                let types: Vec<_> =
+                    columns.map(|index| schema.field(*index).data_type().clone()).collect();
+                FoldingState::Latest(WinningRows::new(&types, End::Last)?)
+            }
+        };
+        Ok(Self { table: GroupTable::new(key_types)?, state, groups: Vec::new() })
     }
 
     fn absorb(
@@ -176,10 +215,21 @@ impl Folding {
         let keys: Vec<ArrayRef> =
             aggregation.row_keys.iter().map(|key| Arc::clone(rows.column(*key))).collect();
         self.table.assign(&keys, &mut self.groups)?;
-        for (fold, (index, _)) in self.folds.iter_mut().zip(&aggregation.folds) {
-            fold.update(rows.column(*index), &self.groups, self.table.len())?;
+        let total_groups = self.table.len();
+        match (&mut self.state, &aggregation.folding) {
+            (FoldingState::Each(folds), BoundFolding::Each(bound)) => {
+                for (fold, bound) in folds.iter_mut().zip(bound) {
+                    fold.update(&fold_values(bound, rows)?, &self.groups, total_groups)?;
+                }
+                Ok(())
+            }
+            (FoldingState::Latest(winners), BoundFolding::Latest(latest)) => {
+                let columns: Vec<ArrayRef> =
+                    latest.columns.iter().map(|index| Arc::clone(rows.column(*index))).collect();
+                winners.update(&columns, &self.groups, total_groups)
+            }
+            _ => unreachable!("the state was made for this folding"),
         }
-        Ok(())
     }
 
     /// Evaluates every fold and checks what it gives.
@@ -188,17 +238,55 @@ impl Folding {
         aggregation: &BoundAggregation,
         schema: &Schema,
     ) -> Result<Vec<ArrayRef>, CompactError> {
-        let mut results = Vec::with_capacity(self.folds.len());
-        for (fold, (index, factory)) in self.folds.iter_mut().zip(&aggregation.folds) {
+        let (folds, bound) = match (&mut self.state, &aggregation.folding) {
+            (FoldingState::Each(folds), BoundFolding::Each(bound)) => (folds, bound),
+            (FoldingState::Latest(winners), BoundFolding::Latest(latest)) => {
+                let columns = winners.take_columns()?.into_iter().zip(&latest.columns);
+                // The row format forgets encodings such as dictionaries.
+                let encode = |(column, index): (ArrayRef, &usize)| {
+                    cast(&column, schema.field(*index).data_type())
+                        .map_err(CompactError::arrow("encode the latest rows as the table does"))
+                };
+                return columns.map(encode).collect();
+            }
+            _ => unreachable!("the state was made for this folding"),
+        };
+        let mut results = Vec::with_capacity(folds.len());
+        for (fold, BoundFold { column, factory, .. }) in folds.iter_mut().zip(bound) {
             let result = fold.evaluate().map_err(|error| match error.group() {
                 Some(group) => in_group(&self.table, aggregation, schema, group, error),
                 None => error,
             })?;
-            check_result(&result, factory.name(), schema.field(*index), self.table.len())?;
+            check_result(&result, factory.name(), schema.field(*column), self.table.len())?;
             results.push(result);
         }
         Ok(results)
     }
+}
+
+impl FoldingState {
+    fn size_bytes(&self) -> usize {
+        match self {
+            Self::Each(folds) => folds.iter().map(|fold| fold.size_bytes()).sum(),
+            Self::Latest(winners) => winners.size_bytes(),
+        }
+    }
+}
+
+/// Returns what a fold is given: its own column, or a struct of it and the others it reads.
+fn fold_values(bound: &BoundFold, rows: &RecordBatch) -> Result<ArrayRef, CompactError> {
+    let own = rows.column(bound.column);
+    if bound.others.is_empty() {
+        return Ok(Arc::clone(own));
+    }
+    let schema = rows.schema();
+    let places = std::iter::once(&bound.column).chain(&bound.others);
+    let pairs = places.map(|index| (schema.field(*index), Arc::clone(rows.column(*index))));
+    let (fields, columns): (Vec<Field>, Vec<ArrayRef>) =
+        pairs.map(|(field, column)| (field.clone(), column)).unzip();
+    let values = StructArray::try_new(fields.into(), columns, None)
+        .map_err(CompactError::arrow("put the columns of a fold together"))?;
+    Ok(Arc::new(values))
 }
 
 impl fmt::Debug for ChainRun {

@@ -12,11 +12,14 @@ use datafusion::{
     error::{DataFusionError, Result},
     execution::{SendableRecordBatchStream, TaskContext},
     physical_plan::{stream::RecordBatchStreamAdapter, streaming::PartitionStream},
+    prelude::SessionContext,
 };
 use futures::{StreamExt, stream};
 use lakebed_compact::{Chain, ChainRun, CompactError, FoldedBatches, Plugins};
 use lakebed_layout::{IteratorTask, StepReport};
 use lakebed_model::Instant;
+
+use crate::condition::WithSql;
 
 /// Rows of a batch that an aggregation gives out.
 const BATCH_ROWS: NonZeroUsize = NonZeroUsize::new(8_192).expect("8192 is not zero");
@@ -33,11 +36,12 @@ pub(crate) fn run(
     input: SendableRecordBatchStream,
     task: &IteratorTask,
     plugins: &dyn Plugins,
+    context: &SessionContext,
 ) -> Result<(StreamingTable, Arc<Mutex<ChainCounts>>)> {
     let schema = input.schema();
     let now = Instant::from_epoch_ms(task.now_epoch_ms);
     let started = Chain::validate(&task.chain(), &schema, &task.row_keys)
-        .and_then(|chain| chain.bind(now, plugins))
+        .and_then(|chain| chain.bind(now, &WithSql { plugins, context }))
         .and_then(|bound| bound.start(BATCH_ROWS))
         .map_err(external)?;
     let counts = Arc::new(Mutex::new(ChainCounts::default()));
@@ -80,7 +84,11 @@ impl State {
 
     fn finish(&mut self) -> Result<()> {
         let Some(run) = self.run.take() else { return Ok(()) };
-        let steps = run
+        for warning in run.warnings() {
+            tracing::warn!(%warning, "iterators");
+        }
+        let folded = run.finish().map_err(external)?;
+        let steps = folded
             .counts()
             .iter()
             .map(|step| StepReport {
@@ -92,10 +100,7 @@ impl State {
             .collect();
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner) =
             ChainCounts { rows_in: self.rows_in, steps };
-        for warning in run.warnings() {
-            tracing::warn!(%warning, "iterators");
-        }
-        self.folded = Some(run.finish().map_err(external)?);
+        self.folded = Some(folded);
         Ok(())
     }
 }

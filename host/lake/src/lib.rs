@@ -13,6 +13,7 @@ mod change_data;
 mod checkpoint;
 #[cfg(test)]
 mod checkpoint_tests;
+mod condition;
 mod create;
 mod delete;
 mod dialect;

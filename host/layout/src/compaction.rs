@@ -161,6 +161,14 @@ fn check_changeable(snapshot: &TableSnapshot) -> Result<(), LayoutError> {
     Err(LayoutError::Protected { table: snapshot.table.to_string(), reason })
 }
 
+/// Writes the chain as its owner did: in the string form if it can say it, else its steps as JSON.
+fn chain_text(options: &CompactOptions) -> String {
+    options.chain.to_string_form().unwrap_or_else(|| {
+        let task = IteratorTask::new(&options.chain, &options.row_keys, options.now.epoch_ms());
+        serde_json::to_string(&task.steps).unwrap_or_else(|_| "unknown".to_owned())
+    })
+}
+
 fn info(
     snapshot: &TableSnapshot,
     inputs: &[&AddFile],
@@ -171,8 +179,9 @@ fn info(
         "timestamp": options.now.epoch_ms(),
         "operation": "COMPACT",
         "operationParameters": {
-            "iterators": options.chain.to_string_form().unwrap_or_else(|| "plugins".to_owned()),
+            "iterators": chain_text(options),
             "rowKeys": options.row_keys.join(","),
+            "now": options.now.epoch_ms().to_string(),
         },
         "readVersion": snapshot.version,
         "isolationLevel": "Serializable",

@@ -1,6 +1,8 @@
 //! An iterator chain as part of a task: the same content as [`ChainConfig`], as plain data that
 //! crosses a process border.
 
+use std::num::NonZeroU32;
+
 use lakebed_compact::{ChainConfig, ColumnFold, FilterSpec, Fold, InvalidRule, NullRule, Step};
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +41,18 @@ pub enum IteratorStep {
         /// Whether rows without a label stay.
         keep_nulls: bool,
     },
+    /// A condition in SQL.
+    Predicate {
+        /// The condition on a row that stays.
+        keep: String,
+    },
+    /// The latest row of each key.
+    LatestBy {
+        /// The columns that order rows.
+        columns: Vec<String>,
+        /// The column that marks deleted rows.
+        delete_marker: Option<String>,
+    },
     /// A filter plugin.
     FilterPlugin {
         /// Its name.
@@ -55,10 +69,16 @@ pub enum IteratorStep {
 pub struct IteratorFold {
     /// The column.
     pub column: String,
-    /// `sum`, `count`, `min`, `max`, or a plugin's name.
+    /// A native fold's name, or a plugin's.
     pub fold: String,
     /// A plugin's settings; none for a native fold.
     pub config_json: Option<String>,
+    /// The column that `first` and `last` go by.
+    #[serde(default)]
+    pub by: Option<String>,
+    /// How many elements `top` keeps.
+    #[serde(default)]
+    pub count: Option<NonZeroU32>,
 }
 
 impl IteratorTask {
@@ -84,6 +104,13 @@ impl IteratorTask {
                         keep_nulls: *nulls == NullRule::Keep,
                     }
                 }
+                Step::Filter(FilterSpec::Predicate { keep }) => {
+                    IteratorStep::Predicate { keep: keep.clone() }
+                }
+                Step::LatestBy { columns, delete_marker } => IteratorStep::LatestBy {
+                    columns: columns.clone(),
+                    delete_marker: delete_marker.clone(),
+                },
                 Step::Filter(FilterSpec::Plugin { name, config_json }) => {
                     IteratorStep::FilterPlugin {
                         name: name.clone(),
@@ -120,6 +147,13 @@ impl IteratorTask {
                         nulls: null_rule(*keep_nulls),
                     })
                 }
+                IteratorStep::Predicate { keep } => {
+                    Step::Filter(FilterSpec::Predicate { keep: keep.clone() })
+                }
+                IteratorStep::LatestBy { columns, delete_marker } => Step::LatestBy {
+                    columns: columns.clone(),
+                    delete_marker: delete_marker.clone(),
+                },
                 IteratorStep::FilterPlugin { name, config_json } => {
                     Step::Filter(FilterSpec::Plugin {
                         name: name.clone(),
@@ -141,15 +175,25 @@ const fn null_rule(keep: bool) -> NullRule {
 
 impl IteratorFold {
     fn new(fold: &ColumnFold) -> Self {
-        let config_json = match &fold.fold {
-            Fold::Plugin { config_json, .. } => Some(config_json.clone()),
-            Fold::Sum | Fold::Count | Fold::Min | Fold::Max => None,
-        };
-        Self { column: fold.column.clone(), fold: fold.fold.name().to_owned(), config_json }
+        let (mut config_json, mut by, mut count) = (None, None, None);
+        match &fold.fold {
+            Fold::Plugin { config_json: settings, .. } => config_json = Some(settings.clone()),
+            Fold::First { by: order } | Fold::Last { by: order } => by = Some(order.clone()),
+            Fold::Top { count: elements } => count = Some(*elements),
+            Fold::Sum | Fold::Count | Fold::Min | Fold::Max | Fold::Average | Fold::Map(_) => {}
+        }
+        let name = fold.fold.name().to_owned();
+        Self { column: fold.column.clone(), fold: name, config_json, by, count }
     }
 
     fn fold(&self) -> ColumnFold {
-        let native = if self.config_json.is_none() { Fold::native(&self.fold) } else { None };
+        let native = match (self.fold.as_str(), &self.config_json, &self.by, self.count) {
+            (_, Some(_), ..) => None,
+            ("first", None, Some(by), _) => Some(Fold::First { by: by.clone() }),
+            ("last", None, Some(by), _) => Some(Fold::Last { by: by.clone() }),
+            ("top", None, _, Some(count)) => Some(Fold::Top { count }),
+            (name, None, ..) => Fold::native(name),
+        };
         let fold = native.unwrap_or_else(|| Fold::Plugin {
             name: self.fold.clone(),
             config_json: self.config_json.clone().unwrap_or_default(),
@@ -160,7 +204,11 @@ impl IteratorFold {
 
 #[cfg(test)]
 mod tests {
-    use lakebed_compact::{ChainConfig, ColumnFold, FilterSpec, Fold, InvalidRule, NullRule, Step};
+    use std::num::NonZeroU32;
+
+    use lakebed_compact::{
+        ChainConfig, ColumnFold, FilterSpec, Fold, InvalidRule, MapFold, NullRule, Step,
+    };
 
     use super::IteratorTask;
 
@@ -181,6 +229,22 @@ mod tests {
                 nulls: NullRule::Keep,
             }),
         );
+        chain.steps.insert(0, Step::Filter(FilterSpec::Predicate { keep: "q > 0".into() }));
+        let Some(Step::Aggregate(folds)) = chain.steps.last_mut() else { panic!("no aggregation") };
+        for fold in [
+            Fold::First { by: "p".into() },
+            Fold::Last { by: "p".into() },
+            Fold::Top { count: NonZeroU32::MIN },
+            Fold::Average,
+            Fold::Map(MapFold::Min),
+        ] {
+            folds.push(ColumnFold { column: fold.name().into(), fold });
+        }
+        let latest = |marker: Option<&str>| Step::LatestBy {
+            columns: vec!["t".into(), "u".into()],
+            delete_marker: marker.map(Into::into),
+        };
+        chain.steps.extend([latest(None), latest(Some("gone"))]);
         let task = IteratorTask::new(&chain, &["k".into()], 5);
         let text = serde_json::to_string(&task).unwrap();
         let back: IteratorTask = serde_json::from_str(&text).unwrap();

@@ -1,6 +1,6 @@
 //! `lakebed compact TABLE --iterators STRING` or `--chain FILE.toml`
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, num::NonZeroU32, path::PathBuf};
 
 use clap::Args;
 use lakebed_compact::{
@@ -66,6 +66,29 @@ struct VisibilityEntry {
     nulls: Nulls,
 }
 
+/// `filter = "predicate"`
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PredicateEntry {
+    keep: String,
+}
+
+/// `latest_by = ["COLUMN"]`
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LatestEntry {
+    latest_by: Columns,
+    delete_marker: Option<String>,
+}
+
+/// One column, or several.
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "a column, or a list of columns")]
+enum Columns {
+    One(String),
+    Several(Vec<String>),
+}
+
 /// `plugin = "NAME"`
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -107,9 +130,22 @@ enum Authorizations {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(untagged, deny_unknown_fields)]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "an aggregation's name, { first = \"COLUMN\" }, { last = \"COLUMN\" }, { top = N }, or { plugin = \"NAME\" }"
+)]
 enum FoldEntry {
     Native(String),
+    First {
+        first: String,
+    },
+    Last {
+        last: String,
+    },
+    Top {
+        top: NonZeroU32,
+    },
     Plugin {
         plugin: String,
         #[serde(default)]
@@ -179,6 +215,14 @@ fn step(mut entry: toml::Table) -> Result<Step, String> {
         let PluginEntry { plugin, config } = fields(entry)?;
         return Ok(Step::Filter(FilterSpec::Plugin { name: plugin, config_json: json(&config)? }));
     }
+    if entry.contains_key("latest_by") {
+        let LatestEntry { latest_by, delete_marker } = fields(entry)?;
+        let columns = match latest_by {
+            Columns::One(column) => vec![column],
+            Columns::Several(columns) => columns,
+        };
+        return Ok(Step::LatestBy { columns, delete_marker });
+    }
     if entry.contains_key("aggregate") {
         let AggregateEntry { aggregate } = fields(entry)?;
         let folds = aggregate.into_iter();
@@ -191,7 +235,7 @@ fn step(mut entry: toml::Table) -> Result<Step, String> {
         Some(other) => return Err(format!("filter is {other}, expected one of `{known}`")),
         None => {
             return Err(format!(
-                "expected one of filter = (`{known}`), plugin = \"NAME\", aggregate = {{ … }}"
+                "expected one of filter = (`{known}`), plugin = \"NAME\", aggregate = {{ … }}, latest_by = \"COLUMN\""
             ));
         }
     };
@@ -204,6 +248,10 @@ fn step(mut entry: toml::Table) -> Result<Step, String> {
             let AgeOffEntry { column, period, nulls } = fields(entry)?;
             let period_seconds = parse_duration_ms(&period)? / 1_000;
             FilterSpec::AgeOff { column, period_seconds, nulls: null_rule(nulls) }
+        }
+        "predicate" => {
+            let PredicateEntry { keep } = fields(entry)?;
+            FilterSpec::Predicate { keep }
         }
         "visibility" => {
             let VisibilityEntry { column, authorizations, invalid, nulls } = fields(entry)?;
@@ -228,7 +276,13 @@ fn fields<T: serde::de::DeserializeOwned>(entry: toml::Table) -> Result<T, Strin
 
 fn fold(entry: FoldEntry) -> Result<Fold, String> {
     match entry {
+        FoldEntry::First { first } => Ok(Fold::First { by: first }),
+        FoldEntry::Last { last } => Ok(Fold::Last { by: last }),
+        FoldEntry::Top { top } => Ok(Fold::Top { count: top }),
         FoldEntry::Native(name) => Fold::native(&name).ok_or_else(|| {
+            if ["first", "last", "top"].contains(&name.as_str()) {
+                return format!("`{name}` needs more: write {{ first = \"COLUMN\" }}, {{ last = \"COLUMN\" }} or {{ top = N }}");
+            }
             format!(
                 "`{name}` is no aggregation: expected one of {}",
                 lakebed_compact::ALL_FOLDS.join(", ")

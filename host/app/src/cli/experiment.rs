@@ -16,7 +16,7 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// Which one: ajlo, collect, drift, planner, simulation, tpch22, windows
+    /// Which one: ajlo, collect, drift, iterators, planner, simulation, tpch22, windows
     #[arg(value_name = "NAME")]
     name: String,
     /// Use a small input, to see that it works: the figures say little

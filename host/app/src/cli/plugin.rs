@@ -150,6 +150,8 @@ fn first_sentence(doc: &str) -> String {
 fn example_settings(guest: &str) -> &'static str {
     match guest {
         "row-filter-age-off" => r#"{"column":"updated_at","period_seconds":86400}"#,
+        "row-filter-hash-sample" => r#"{"column":"user_id","keep_per_million":100000}"#,
+        "row-filter-visibility" => r#"{"column":"label","authorizations":["red"]}"#,
         _ => "{}",
     }
 }

@@ -51,6 +51,11 @@ impl OwnLake {
         Ok(lake)
     }
 
+    /// Makes a lake without tables.
+    pub(super) async fn empty() -> Result<Self, Error> {
+        Self::open(temporary()?).await
+    }
+
     /// Copies the tables, as they are, into a lake of their own.
     pub(super) async fn copy(&self) -> Result<Self, Error> {
         let folder = temporary()?;

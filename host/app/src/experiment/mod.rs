@@ -5,6 +5,7 @@ pub mod collect;
 pub mod demo;
 mod dice;
 pub mod drift;
+pub mod iterators;
 mod lakes;
 mod paper;
 pub mod planner;
@@ -56,6 +57,7 @@ pub static ALL_EXPERIMENTS: &[&dyn Experiment] = &[
     &ajlo::Ajlo,
     &collect::CollectSpeed,
     &drift::DriftRules,
+    &iterators::Iterators,
     &planner::PlannerQuality,
     &simulation::Simulation,
     &tpch22::Tpch22,

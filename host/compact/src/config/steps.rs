@@ -1,9 +1,9 @@
 //! A chain as written, before any table has been looked at.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, num::NonZeroU32, str::FromStr};
 
 use super::{SyntaxError, parse_string_form};
-use crate::{InvalidRule, fold};
+use crate::{FoldFactory, InvalidRule, MapFold, fold};
 
 /// The steps of a chain in the order they were written.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -19,6 +19,14 @@ pub enum Step {
     Filter(FilterSpec),
     /// Folds the rows that share all row keys into one; must be the last step.
     Aggregate(Vec<ColumnFold>),
+    /// Keeps, of the rows that share all row keys, the one that is last in the order of some columns;
+    /// in place of an aggregation.
+    LatestBy {
+        /// The columns that order rows, the most significant first. Ties go by the other columns.
+        columns: Vec<String>,
+        /// A column of truth values: if the latest row's is true, no row of its key stays.
+        delete_marker: Option<String>,
+    },
 }
 
 /// Which rows a filter step drops.
@@ -43,6 +51,11 @@ pub enum FilterSpec {
         invalid: InvalidRule,
         /// What happens to rows without a label.
         nulls: NullRule,
+    },
+    /// Drops the rows for which a condition in SQL does not hold.
+    Predicate {
+        /// The condition on a row that stays.
+        keep: String,
     },
     /// Drops the rows that a plugin does not select.
     Plugin {
@@ -82,6 +95,25 @@ pub enum Fold {
     Min,
     /// Keeps the largest value.
     Max,
+    /// Adds up sums and counts, for an average; see [`Average`](crate::Average).
+    Average,
+    /// Keeps the value of the row that is first in the order of another column.
+    First {
+        /// That column, which must be folded by `min`.
+        by: String,
+    },
+    /// Keeps the value of the row that is last in the order of another column.
+    Last {
+        /// That column, which must be folded by `max`.
+        by: String,
+    },
+    /// Keeps the largest elements of lists; see [`Top`](crate::Top).
+    Top {
+        /// How many.
+        count: NonZeroU32,
+    },
+    /// Folds maps key by key; see [`MapFold`](crate::MapFold).
+    Map(MapFold),
     /// Hands the values to a plugin.
     Plugin {
         /// The plugin's name in the configuration.
@@ -100,16 +132,31 @@ impl Fold {
             Self::Count => fold::COUNT,
             Self::Min => fold::MIN,
             Self::Max => fold::MAX,
+            Self::Average => fold::AVG,
+            Self::First { .. } => fold::FIRST,
+            Self::Last { .. } => fold::LAST,
+            Self::Top { .. } => fold::TOP,
+            Self::Map(map) => FoldFactory::name(map),
             Self::Plugin { name, .. } => name,
         }
     }
 
-    /// Finds a native fold by its name, in any case.
+    /// Finds a native fold that needs nothing but its name, in any case.
     #[must_use]
     pub fn native(name: &str) -> Option<Self> {
-        [Self::Sum, Self::Count, Self::Min, Self::Max]
-            .into_iter()
-            .find(|fold| fold.name().eq_ignore_ascii_case(name))
+        let maps = [MapFold::Sum, MapFold::Count, MapFold::Min, MapFold::Max].map(Self::Map);
+        let plain = [Self::Sum, Self::Count, Self::Min, Self::Max, Self::Average];
+        let mut all = plain.into_iter().chain(maps);
+        all.find(|fold| fold.name().eq_ignore_ascii_case(name))
+    }
+
+    /// Finds a fold of the string form by its name, in any case.
+    pub(crate) fn in_string_form(name: &str) -> Option<Self> {
+        Self::native(name).filter(Self::is_in_string_form)
+    }
+
+    const fn is_in_string_form(&self) -> bool {
+        matches!(self, Self::Sum | Self::Count | Self::Min | Self::Max)
     }
 }
 
@@ -122,7 +169,7 @@ impl ChainConfig {
 
     /// Writes the chain in the string form, if the form can say it.
     ///
-    /// It cannot say a plugin, another filter than age-off or a second one, or an age-off that keeps
+    /// It cannot say a plugin, a fold but the first four, another filter than age-off or a second one, or an age-off that keeps
     /// nulls. What is written
     /// parses back to the same chain.
     #[must_use]
@@ -149,7 +196,7 @@ impl ChainConfig {
             return None;
         }
         for (index, ColumnFold { column, fold }) in folds.into_iter().flatten().enumerate() {
-            if matches!(fold, Fold::Plugin { .. }) {
+            if !fold.is_in_string_form() {
                 return None;
             }
             if index > 0 {

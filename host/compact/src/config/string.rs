@@ -71,7 +71,7 @@ impl Cursor<'_> {
         }
         self.skip_blanks();
         match self.word() {
-            Some(fold) if Fold::native(&fold.text).is_some() => Err(no_filter),
+            Some(fold) if Fold::in_string_form(&fold.text).is_some() => Err(no_filter),
             _ => Err(SyntaxError::UnknownFilter { position, filter: name.text }),
         }
     }
@@ -144,7 +144,7 @@ impl Cursor<'_> {
         let position = self.position;
         let no_fold = self.no_fold();
         let fold = self.word();
-        if let Some(native) = fold.as_ref().and_then(|name| Fold::native(&name.text)) {
+        if let Some(native) = fold.as_ref().and_then(|name| Fold::in_string_form(&name.text)) {
             return Ok((column.position, ColumnFold { column: column.text, fold: native }));
         }
         if column.is_keyword(AGE_OFF) {

@@ -15,8 +15,11 @@ pub(crate) const AGE_OFF: &str = "age-off";
 /// The name of [`Visibility`].
 pub(crate) const VISIBILITY: &str = "visibility";
 
+/// The name of a condition in SQL, whose code is lent by the engine.
+pub(crate) const PREDICATE: &str = "predicate";
+
 /// The names of the native filters.
-pub const ALL_FILTERS: &[&str] = &[AGE_OFF, VISIBILITY];
+pub const ALL_FILTERS: &[&str] = &[AGE_OFF, VISIBILITY, PREDICATE];
 
 /// Decides row by row what stays.
 ///

@@ -1,14 +1,24 @@
 //! Folds: how the values of the rows that share a key become one.
 
+mod average;
 mod count;
 mod extreme;
+mod first_last;
+mod map;
 mod sum;
+mod top;
 
 use arrow::{array::ArrayRef, datatypes::Field};
 
+pub use average::Average;
 pub use count::Count;
 pub use extreme::Extreme;
+pub use first_last::{End, FirstLast};
+pub use map::MapFold;
 pub use sum::Sum;
+pub use top::Top;
+
+pub(crate) use first_last::WinningRows;
 
 use crate::CompactError;
 
@@ -16,9 +26,18 @@ pub(crate) const SUM: &str = "sum";
 pub(crate) const COUNT: &str = "count";
 pub(crate) const MIN: &str = "min";
 pub(crate) const MAX: &str = "max";
+pub(crate) const AVG: &str = "avg";
+pub(crate) const FIRST: &str = "first";
+pub(crate) const LAST: &str = "last";
+pub(crate) const TOP: &str = "top";
+pub(crate) const MAP_SUM: &str = "map_sum";
+pub(crate) const MAP_COUNT: &str = "map_count";
+pub(crate) const MAP_MIN: &str = "map_min";
+pub(crate) const MAP_MAX: &str = "map_max";
 
 /// The names of the native folds.
-pub const ALL_FOLDS: &[&str] = &[SUM, COUNT, MIN, MAX];
+pub const ALL_FOLDS: &[&str] =
+    &[SUM, COUNT, MIN, MAX, AVG, FIRST, LAST, TOP, MAP_SUM, MAP_COUNT, MAP_MIN, MAP_MAX];
 
 /// Opens a fold for one column.
 ///
@@ -28,6 +47,12 @@ pub const ALL_FOLDS: &[&str] = &[SUM, COUNT, MIN, MAX];
 pub trait FoldFactory: Send + Sync + std::fmt::Debug {
     /// Returns the fold's name, for reports and errors.
     fn name(&self) -> &str;
+
+    /// Returns the columns that the fold reads besides its own. If there are any, the values it is
+    /// given are a struct of its own column and then these.
+    fn other_columns(&self) -> &[String] {
+        &[]
+    }
 
     /// Opens a fold whose results will be stored back into `column`, or refuses it.
     ///
@@ -41,7 +66,7 @@ pub trait GroupFold: Send {
     /// Folds each value into the group that `groups` gives for it.
     ///
     /// Both have one entry per row, and `values` has the type of the column that the fold was opened
-    /// for. Group numbers are below `total_groups`, which never shrinks.
+    /// for, or is a struct if there are [other columns](FoldFactory::other_columns). Group numbers are below `total_groups`, which never shrinks.
     ///
     /// # Errors
     /// Returns an error if the values cannot be folded; the whole run ends then.

@@ -77,7 +77,7 @@ impl DeltaLake {
             None => (frame, None),
             Some(iterators) => {
                 let input = frame.execute_stream().await?;
-                let (kept, counts) = chain::run(input, iterators, self.plugins.as_ref())?;
+                let (kept, counts) = chain::run(input, iterators, self.plugins.as_ref(), &context)?;
                 (context.read_table(Arc::new(kept))?, Some(counts))
             }
         };

@@ -18,6 +18,8 @@ fn refusal(wasm: &[u8]) -> String {
 fn every_shipped_guest_is_admitted_and_says_who_it_is() {
     let configs = |name: &str| match name {
         "row-filter-age-off" => r#"{"column":"c","period_seconds":1}"#,
+        "row-filter-hash-sample" => r#"{"column":"c","keep_per_million":1}"#,
+        "row-filter-visibility" => r#"{"column":"c","authorizations":[]}"#,
         _ => "{}",
     };
     let described: Vec<String> = lakebed_bundle::guests()
@@ -34,6 +36,8 @@ fn every_shipped_guest_is_admitted_and_says_who_it_is() {
     drift-meter ajlo@0.1.0
     drift-meter weighted@0.1.0
     row-filter age-off@0.1.0
+    row-filter hash-sample@0.1.0
+    row-filter visibility@0.1.0
     scorer ajlo-jis@0.1.0
     scorer bytes-saved@0.1.0
     ");
