@@ -19,6 +19,7 @@ use crate::{
     Visibility, Warning,
     bind::{bind, native_factory},
     filter::{AGE_OFF, PREDICATE, VISIBILITY},
+    fold::WinningRows,
     group_table::GroupTable,
 };
 
@@ -325,15 +326,7 @@ fn validate_latest(
         }
     }
     for index in &columns {
-        let field = schema.field(*index);
-        if !GroupTable::accepts(field.data_type()) {
-            return Err(CompactError::FoldType {
-                fold: LATEST_BY.to_owned(),
-                column: field.name().clone(),
-                data_type: field.data_type().clone(),
-                takes: "types that have an order, so no maps",
-            });
-        }
+        WinningRows::check(LATEST_BY, schema.field(*index))?;
     }
     let delete_marker = match delete_marker {
         None => None,

@@ -1,6 +1,9 @@
 //! Everything that can go wrong in this crate.
 
-use arrow::{datatypes::DataType, error::ArrowError};
+use arrow::{
+    datatypes::{DataType, Field},
+    error::ArrowError,
+};
 
 use crate::{ExpressionError, SyntaxError};
 
@@ -315,6 +318,16 @@ impl CompactError {
     /// Names what was attempted when Arrow failed; for [`Result::map_err`].
     pub(crate) fn arrow(action: &'static str) -> impl FnOnce(ArrowError) -> Self {
         move |source| Self::Arrow { action, source }
+    }
+
+    /// Refuses a fold for the type of a column; `takes` says which types would do.
+    pub(crate) fn fold_type(fold: &str, column: &Field, takes: &'static str) -> Self {
+        Self::FoldType {
+            fold: fold.to_owned(),
+            column: column.name().clone(),
+            data_type: column.data_type().clone(),
+            takes,
+        }
     }
 
     /// Returns the group whose rows the error is about, where it is about one.

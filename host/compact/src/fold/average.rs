@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use arrow::{
     array::{Array, ArrayRef, AsArray, Int64Array, StructArray},
+    compute::{is_null, nullif},
     datatypes::{DataType, Field, Fields, Int64Type},
 };
 
@@ -27,12 +28,8 @@ impl FoldFactory for Average {
     }
 
     fn open(&self, column: &Field) -> Result<Box<dyn GroupFold>, CompactError> {
-        let refused = || CompactError::FoldType {
-            fold: AVG.to_owned(),
-            column: column.name().clone(),
-            data_type: column.data_type().clone(),
-            takes: "a STRUCT<sum: a number, count: BIGINT> whose fields may be null, because an average of averages is wrong",
-        };
+        let takes = "a STRUCT<sum: a number, count: BIGINT> whose fields may be null, because an average of averages is wrong";
+        let refused = || CompactError::fold_type(AVG, column, takes);
         let DataType::Struct(fields) = column.data_type() else { return Err(refused()) };
         let [sum, count] = fields.iter().as_slice() else { return Err(refused()) };
         let is_pair = sum.name() == "sum"
@@ -78,15 +75,9 @@ impl GroupFold for GroupAverages {
             }
         };
         let value_counts: Int64Array = (0..pairs.len()).map(value_count).map(Some).collect();
-        let sums = if pairs.null_count() == 0 {
-            Arc::clone(sums)
-        } else {
-            let nulls = arrow::array::BooleanArray::from_iter(
-                (0..pairs.len()).map(|row| Some(pairs.is_null(row))),
-            );
-            arrow::compute::nullif(sums, &nulls)
-                .map_err(CompactError::arrow("leave out the sums of null averages"))?
-        };
+        let sums = is_null(pairs)
+            .and_then(|nulls| nullif(sums, &nulls))
+            .map_err(CompactError::arrow("leave out the sums of null averages"))?;
         self.sums.update(&sums, groups, total_groups)?;
         self.counts.update(&(Arc::new(value_counts) as ArrayRef), groups, total_groups)
     }

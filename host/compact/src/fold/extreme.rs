@@ -76,12 +76,8 @@ impl FoldFactory for Extreme {
             })),
             _ => None,
         });
-        let fold = opened.ok_or_else(|| CompactError::FoldType {
-            fold: self.name().to_owned(),
-            column: column.name().clone(),
-            data_type: data_type.clone(),
-            takes: "numbers, text, binary, truth values, dates and times",
-        })?;
+        let takes = "numbers, text, binary, truth values, dates and times";
+        let fold = opened.ok_or_else(|| CompactError::fold_type(self.name(), column, takes))?;
         if value_type == data_type {
             return Ok(fold);
         }

@@ -52,14 +52,7 @@ impl FoldFactory for FirstLast {
     }
 
     fn open(&self, column: &Field) -> Result<Box<dyn GroupFold>, CompactError> {
-        if !GroupTable::accepts(column.data_type()) {
-            return Err(CompactError::FoldType {
-                fold: self.name().to_owned(),
-                column: column.name().clone(),
-                data_type: column.data_type().clone(),
-                takes: "types that have an order, so no maps",
-            });
-        }
+        WinningRows::check(self.name(), column)?;
         Ok(Box::new(GroupValues {
             data_type: column.data_type().clone(),
             rows: None,
@@ -122,6 +115,14 @@ pub(crate) struct WinningRows {
 }
 
 impl WinningRows {
+    /// Checks that a column has an order, for the step or fold that goes by it.
+    pub(crate) fn check(fold: &str, column: &Field) -> Result<(), CompactError> {
+        if GroupTable::accepts(column.data_type()) {
+            return Ok(());
+        }
+        Err(CompactError::fold_type(fold, column, "types that have an order, so no maps"))
+    }
+
     /// Starts without rows, for columns of these types.
     pub(crate) fn new(types: &[DataType], end: End) -> Result<Self, CompactError> {
         // Nulls lose: they come first where the last wins, and last where the first does.

@@ -11,13 +11,15 @@
 use std::sync::Arc;
 
 use arrow::{
-    array::{Array, ArrayRef, AsArray, MapArray, StructArray, UInt32Array, new_empty_array},
+    array::{ArrayRef, AsArray, MapArray, StructArray, UInt32Array, new_empty_array},
     buffer::{NullBuffer, OffsetBuffer},
     compute::{cast, take},
     datatypes::{DataType, Field},
 };
 
-use super::{Count, Extreme, FoldFactory, GroupFold, MAP_COUNT, MAP_MAX, MAP_MIN, MAP_SUM, Sum};
+use super::{
+    Count, Extreme, FoldFactory, GroupFold, MAP_COUNT, MAP_MAX, MAP_MIN, MAP_SUM, Sum, unnest,
+};
 use crate::{CompactError, group_table::GroupTable};
 
 /// Folds the values of a map column key by key.
@@ -44,12 +46,8 @@ impl FoldFactory for MapFold {
     }
 
     fn open(&self, column: &Field) -> Result<Box<dyn GroupFold>, CompactError> {
-        let refused = || CompactError::FoldType {
-            fold: self.name().to_owned(),
-            column: column.name().clone(),
-            data_type: column.data_type().clone(),
-            takes: "maps whose keys can be grouped",
-        };
+        let refused =
+            || CompactError::fold_type(self.name(), column, "maps whose keys can be grouped");
         let DataType::Map(entries, is_sorted) = column.data_type() else { return Err(refused()) };
         let DataType::Struct(fields) = entries.data_type() else { return Err(refused()) };
         let [key, value] = fields.iter().as_slice() else { return Err(refused()) };
@@ -95,18 +93,12 @@ impl GroupFold for GroupMaps {
     ) -> Result<(), CompactError> {
         self.has_map.resize(total_groups, false);
         let maps = values.as_map();
-        let (mut owners, mut places) = (Vec::new(), Vec::new());
-        for (row, group) in groups.iter().enumerate().filter(|(row, _)| maps.is_valid(*row)) {
-            self.has_map[*group as usize] = true;
-            for entry in maps.value_offsets()[row]..maps.value_offsets()[row + 1] {
-                owners.push(*group);
-                places.push(entry.unsigned_abs());
-            }
-        }
+        let (owners, places) = unnest(maps, maps.offsets(), groups, |group| {
+            self.has_map[group as usize] = true;
+        });
         if owners.is_empty() {
             return Ok(());
         }
-        let places = UInt32Array::from(places);
         let pick = |column: &ArrayRef| {
             take(column, &places, None).map_err(CompactError::arrow("take the entries of maps"))
         };

@@ -8,7 +8,11 @@ mod map;
 mod sum;
 mod top;
 
-use arrow::{array::ArrayRef, datatypes::Field};
+use arrow::{
+    array::{Array, ArrayRef, UInt32Array},
+    buffer::OffsetBuffer,
+    datatypes::Field,
+};
 
 pub use average::Average;
 pub use count::Count;
@@ -87,4 +91,23 @@ pub trait GroupFold: Send {
 
     /// Returns the memory that the results hold.
     fn size_bytes(&self) -> usize;
+}
+
+/// Lists the elements of the lists or maps that are not null: the group of each, and its place among all
+/// elements. `visit` is told the group of each list, empty ones too.
+fn unnest(
+    lists: &dyn Array,
+    offsets: &OffsetBuffer<i32>,
+    groups: &[u32],
+    mut visit: impl FnMut(u32),
+) -> (Vec<u32>, UInt32Array) {
+    let (mut owners, mut places) = (Vec::new(), Vec::new());
+    for (row, group) in groups.iter().enumerate().filter(|(row, _)| lists.is_valid(*row)) {
+        visit(*group);
+        for place in offsets[row]..offsets[row + 1] {
+            owners.push(*group);
+            places.push(place.unsigned_abs());
+        }
+    }
+    (owners, UInt32Array::from(places))
 }

@@ -50,13 +50,8 @@ impl FoldFactory for Sum {
             DataType::Decimal64(precision, _) => open::<Decimal64Type>(column, Some(*precision)),
             DataType::Decimal128(precision, _) => open::<Decimal128Type>(column, Some(*precision)),
             DataType::Decimal256(precision, _) => open::<Decimal256Type>(column, Some(*precision)),
-            other => {
-                return Err(CompactError::FoldType {
-                    fold: SUM.to_owned(),
-                    column: column.name().clone(),
-                    data_type: other.clone(),
-                    takes: "integers, decimals and floats",
-                });
+            _ => {
+                return Err(CompactError::fold_type(SUM, column, "integers, decimals and floats"));
             }
         })
     }

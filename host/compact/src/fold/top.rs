@@ -10,14 +10,14 @@
 use std::{num::NonZeroUsize, sync::Arc};
 
 use arrow::{
-    array::{Array, ArrayRef, AsArray, ListArray, UInt32Array},
+    array::{Array, ArrayRef, AsArray, ListArray},
     buffer::{NullBuffer, OffsetBuffer},
     compute::{SortOptions, cast, take},
     datatypes::{DataType, Field, FieldRef},
     row::{RowConverter, SortField},
 };
 
-use super::{FoldFactory, GroupFold, TOP};
+use super::{FoldFactory, GroupFold, TOP, unnest};
 use crate::{CompactError, group_table::GroupTable};
 
 /// Keeps the largest elements.
@@ -35,13 +35,9 @@ impl FoldFactory for Top {
     fn open(&self, column: &Field) -> Result<Box<dyn GroupFold>, CompactError> {
         let element = match column.data_type() {
             DataType::List(element) if GroupTable::accepts(element.data_type()) => element,
-            other => {
-                return Err(CompactError::FoldType {
-                    fold: TOP.to_owned(),
-                    column: column.name().clone(),
-                    data_type: other.clone(),
-                    takes: "an ARRAY whose elements have an order",
-                });
+            _ => {
+                let takes = "an ARRAY whose elements have an order";
+                return Err(CompactError::fold_type(TOP, column, takes));
             }
         };
         // Largest first, so that the smallest bytes are kept.
@@ -77,15 +73,10 @@ impl GroupFold for GroupTops {
     ) -> Result<(), CompactError> {
         self.kept.resize(total_groups, None);
         let lists = values.as_list::<i32>();
-        let (mut owners, mut places) = (Vec::new(), Vec::new());
-        for (row, group) in groups.iter().enumerate().filter(|(row, _)| lists.is_valid(*row)) {
-            self.kept[*group as usize].get_or_insert_default();
-            for place in lists.value_offsets()[row]..lists.value_offsets()[row + 1] {
-                owners.push(*group);
-                places.push(place.unsigned_abs());
-            }
-        }
-        let elements = take(lists.values(), &UInt32Array::from(places), None)
+        let (owners, places) = unnest(lists, lists.offsets(), groups, |group| {
+            self.kept[group as usize].get_or_insert_default();
+        });
+        let elements = take(lists.values(), &places, None)
             .map_err(CompactError::arrow("take the elements of lists"))?;
         let rows = self
             .converter

@@ -10,6 +10,8 @@
 
 use std::ops::Range;
 
+use arrow::datatypes::ArrowNativeType;
+
 /// Rows of a window: of eight bytes each they take half of a common second-level cache.
 const WINDOW_ROWS: usize = 1 << 15;
 
@@ -40,7 +42,7 @@ struct Run {
 
 impl Placed {
     pub(crate) fn new(places: Vec<Place>) -> Self {
-        let batches = places.iter().map(|place| index(place.batch) + 1).max().unwrap_or(0);
+        let batches = places.iter().map(|place| place.batch.as_usize() + 1).max().unwrap_or(0);
         let mut placed =
             Self { positions: vec![0; places.len()], runs: Vec::new(), places: Vec::new() };
         let mut last = vec![None; batches];
@@ -74,7 +76,7 @@ impl Placed {
         let first_run = self.runs.len();
         let mut run_of = Vec::with_capacity(window.len());
         for place in window {
-            let (batch, row) = (index(place.batch), index(place.row));
+            let (batch, row) = (place.batch.as_usize(), place.row.as_usize());
             let number = match last[batch] {
                 Some(number) if self.runs[number].rows.end == row => number,
                 _ => {
@@ -98,10 +100,6 @@ impl Placed {
             slots[run] += 1;
         }
     }
-}
-
-fn index(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]
